@@ -89,8 +89,10 @@ Status CheckpointWriter::write(Family family) {
 // session records at any time. So the format is durable before the first such key is written.
 Status CheckpointWriter::raise_format() {
   if (raised_format_) return {};
-  const rocksdb::Status written =
-      store_->db()->Put(synced(), store_->family(Family::metadata), kFormatKey, format_value());
+  rocksdb::WriteBatch raise;
+  store_->begin_write(&raise);
+  rocksdb::Status written = raise.Put(store_->family(Family::metadata), kFormatKey, format_value());
+  if (written.ok()) written = store_->write(synced(), &raise);
   raised_format_ = written.ok();
   return store_->status_of(written, "raising the format of the database");
 }
@@ -136,6 +138,7 @@ Status CheckpointWriter::end(const RecoveredPosition& covers, std::string_view a
   next.covers.checkpoint_batch = covers.batch;
   rocksdb::ColumnFamilyHandle* const metadata = store_->family(Family::metadata);
   rocksdb::WriteBatch commit;
+  store_->begin_write(&commit);
   rocksdb::Status committed = commit.Put(metadata, kCheckpointKey, encode_checkpoint(next));
   if (committed.ok() && access_table.empty()) {
     committed = commit.Delete(metadata, kAccessKey);  // the table of an older checkpoint is not of this one
@@ -144,7 +147,7 @@ Status CheckpointWriter::end(const RecoveredPosition& covers, std::string_view a
     // Older programs would not read the table, and would report that the state hash is wrong.
     if (committed.ok()) committed = commit.Put(metadata, kFormatKey, format_value());
   }
-  if (committed.ok()) committed = store_->db()->Write(synced(), &commit);
+  if (committed.ok()) committed = store_->write(synced(), &commit);
   if (!committed.ok()) return store_->status_of(committed, "committing a checkpoint");
   current_ = next;
 

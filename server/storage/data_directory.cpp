@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "server/storage/acknowledged_file.hpp"
+#include "server/storage/wal_tag.hpp"
 
 namespace kilokv::server::storage {
 namespace {
@@ -50,10 +51,11 @@ bool is_closed_to_others(const std::string& path, bool changes) {
   return changes && ::chmod(path.c_str(), found.st_mode & ~kOthers & kModeBits) == 0;
 }
 
-// The names that RocksDB and AcknowledgedFile give to their files. LOCK is none of them: it is in use.
+// The names of RocksDB's files, and of the two small files beside them. LOCK is none of them: it is in use.
 bool belongs_to_a_database(const std::filesystem::path& path) {
   const std::string name = path.filename().string();
-  constexpr std::array<std::string_view, 4> kNames = {"CURRENT", "IDENTITY", "LOG", kAcknowledgedFileName};
+  constexpr std::array<std::string_view, 5> kNames = {"CURRENT", "IDENTITY", "LOG", kAcknowledgedFileName,
+                                                      kWalTagFileName};
   for (const std::string_view known : kNames) {
     if (name == known) return true;
   }

@@ -87,13 +87,14 @@ Status Recovery::create_identity() {
   std::string format;
   put(&format, kFirstDatabaseFormat);
   rocksdb::WriteBatch batch;
+  store_->begin_write(&batch);
   rocksdb::Status written = batch.Put(store_->family(Family::metadata), kFormatKey, format);
   if (written.ok()) {
     written = batch.Put(store_->family(Family::metadata), kIdentityKey, encode_identity(identity));
   }
   rocksdb::WriteOptions options;
   options.sync = true;
-  if (written.ok()) written = store_->db()->Write(options, &batch);
+  if (written.ok()) written = store_->write(options, &batch);
   return store_->status_of(written, "creating the database's identity");
 }
 

@@ -179,7 +179,7 @@ Status RocksdbLog::gather(const LogRecord& record) {
 Status RocksdbLog::append(std::span<const LogRecord> records) {
   if (failed_) return {StatusCode::internal, "the commit log has failed before: nothing more is written to it"};
   if (records.empty()) return {};
-  batch_.Clear();
+  store_->begin_write(&batch_);
   gathered_bytes_ = gathered_writes_ = 0;
   for (const LogRecord& record : records) {
     Status gathered = gather(record);
@@ -188,7 +188,7 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
   }
   Status status = store_->check_in_place();
   if (status.ok()) {
-    const rocksdb::Status written = store_->db()->Write(synced(), &batch_);
+    const rocksdb::Status written = store_->write(synced(), &batch_);
     status = store_->status_of(written, "appending batch " + std::to_string(gathered_batch_));
   }
   if (status.ok()) status = acknowledged_.write(gathered_batch_);
@@ -240,11 +240,12 @@ Status RocksdbLog::trim(TimeUs now_us) {
   if (dropped.empty()) return {};
   const std::string start = ordered_key(dropped.back().last_batch + 1);
   rocksdb::WriteBatch batch;
+  store_->begin_write(&batch);
   rocksdb::Status written = batch.Put(store_->family(Family::metadata), kLogStartKey, start);
   for (const LogSegment& segment : dropped) {
     if (written.ok()) written = batch.Delete(store_->family(Family::metadata), segment_key(segment));
   }
-  if (written.ok()) written = store_->db()->Write(synced(), &batch);
+  if (written.ok()) written = store_->write(synced(), &batch);
   if (!written.ok()) return store_->status_of(written, "trimming the log");
   if (fail_point("storage.trim.files")) return {StatusCode::internal, "fail point storage.trim.files"};
   const rocksdb::Slice end(start);

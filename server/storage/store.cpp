@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/check.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/storage/acknowledged_file.hpp"
 #include "server/storage/data_directory.hpp"
@@ -36,7 +37,8 @@ Result<bool> has_remains(const std::string& directory) {
   std::error_code error;
   for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name == kAcknowledgedFileName || name.starts_with("MANIFEST-") || name.ends_with(".sst")) return true;
+    if (name == kAcknowledgedFileName || name == kWalTagFileName) return true;
+    if (name.starts_with("MANIFEST-") || name.ends_with(".sst")) return true;
   }
   if (error) return Status(StatusCode::internal, "cannot list " + directory + ": " + error.message());
   return false;
@@ -134,15 +136,31 @@ Status Store::open_database(const StorageOptions& options, const std::atomic<boo
   return begin_write_ahead_log();
 }
 
-// Opening has moved everything of the older write-ahead logs into table files, so they are not needed any more. Their
-// removal is durable before the first write: no torn one comes back before a later write.
+// Opening has moved everything of the older write-ahead logs into table files, so neither they nor their tag are needed
+// any more. To renew the tag also makes their removal durable: no torn one comes back before a later write.
 Status Store::begin_write_ahead_log() {
   std::unique_ptr<rocksdb::LogFile> current;
   const rocksdb::Status found = db_->GetCurrentWalFile(&current);
   if (!found.ok()) return status_of(found, "looking for its write-ahead log");
   const std::string name = std::filesystem::path(current->PathName()).filename().string();
   if (Status status = remove_older_write_ahead_logs(directory(), name); !status.ok()) return status;
-  return sync_directory(directory());
+  const Result<WalTag> tag = renew_wal_tag(directory());
+  if (!tag.ok()) return tag.status();
+  tag_ = *tag;
+  return {};
+}
+
+void Store::begin_write(rocksdb::WriteBatch* batch) const {
+  batch->Clear();
+  const rocksdb::Status put = batch->PutLogData(rocksdb::Slice(tag_.data(), tag_.size()));
+  KILOKV_CHECK(put.ok());
+}
+
+// If several threads write at once, RocksDB puts their batches one after the other into one write. That write so begins
+// with the tag, too.
+rocksdb::Status Store::write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) const {
+  KILOKV_CHECK(begins_with(batch->Data(), tag_));
+  return db_->Write(options, batch);
 }
 
 Store::~Store() {

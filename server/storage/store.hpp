@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
 
 #include <array>
 #include <atomic>
@@ -14,6 +15,7 @@
 #include "engine/base/status.hpp"
 #include "server/storage/data_directory.hpp"
 #include "server/storage/options.hpp"
+#include "server/storage/wal_tag.hpp"
 
 namespace kilokv::server::storage {
 
@@ -36,6 +38,7 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
+  // For everything but writes that go through the write-ahead log.
   rocksdb::DB* db() const { return db_.get(); }
   rocksdb::ColumnFamilyHandle* family(Family family) const { return families_[static_cast<std::size_t>(family)]; }
   const std::string& directory() const { return directory_->path(); }
@@ -45,6 +48,11 @@ class Store {
   Status end_creation() const { return directory_->end_creation(); }
   // See DataDirectory.
   Status check_in_place() const { return directory_->check_in_place(); }
+
+  // Empties `batch`, and begins it with the tag of the write-ahead log.
+  void begin_write(rocksdb::WriteBatch* batch) const;
+  // Writes `batch` through the write-ahead log. Requires: begin_write() began it.
+  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) const;
 
   // A number that RocksDB knows, such as rocksdb.cur-size-all-mem-tables; 0 if it does not know it.
   std::uint64_t property(Family family, const char* name) const;
@@ -62,6 +70,7 @@ class Store {
 
   const std::unique_ptr<DataDirectory> directory_;  // released last
   bool created_ = false;
+  WalTag tag_{};
   std::unique_ptr<rocksdb::Env> environment_;  // null: RocksDB's own
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilyNames.size()> families_{};

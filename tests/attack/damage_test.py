@@ -29,7 +29,7 @@ DEPOSITS = '{{"then": [{{"op": "add", "key": "account{}", "delta": {}}}, {{"op":
 
 # What the last line names beside the data folder, if it does not name the damaged file: another file that does not fit to
 # it, or what is damaged.
-FILES = r"\d{6}\.(log|sst)|MANIFEST-\d{6}|\bCURRENT\b|\bIDENTITY\b|OPTIONS-\d{6}|\bACKNOWLEDGED\b|\bCREATING\b"
+FILES = r"\d{6}\.(log|sst)|MANIFEST-\d{6}|\bCURRENT\b|\bIDENTITY\b|OPTIONS-\d{6}|\bACKNOWLEDGED\b|\bTAG\b|\bCREATING\b"
 DAMAGES = ("the manifest", "metadata: ", "reading metadata ", "sessions: ", "reading the sessions", "reading the state", "log: ",
            "log at batch ", "reading the log", "log record", "stored results", "orruption", "checksum",
            "its files do not fit together", "does not have the hash that the log recorded")

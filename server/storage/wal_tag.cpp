@@ -1,0 +1,69 @@
+#include "server/storage/wal_tag.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+#include "server/storage/crc32c.hpp"
+#include "server/storage/data_directory.hpp"
+
+namespace kilokv::server::storage {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x4754414B;  // "KATG"
+
+struct Content {
+  std::uint32_t magic = kMagic;
+  std::uint32_t crc = 0;  // of the tag
+  WalTag tag{};
+};
+
+std::string_view view_of(const WalTag& tag) { return {tag.data(), tag.size()}; }
+
+Status failed(const std::string& what) {
+  return {StatusCode::internal, what + ": " + std::generic_category().message(errno)};
+}
+
+}  // namespace
+
+bool begins_with(std::string_view write, const WalTag& tag) {
+  if (write.size() < kTaggedBytes) return false;
+  write.remove_prefix(kWriteHeaderBytes);
+  return write.starts_with(kTagEntryHead) && write.substr(kTagEntryHead.size()).starts_with(view_of(tag));
+}
+
+std::optional<WalTag> read_wal_tag(const std::string& directory) {
+  const int file = ::open((directory + "/" + kWalTagFileName).c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  Content content;
+  const ssize_t got = ::pread(file, &content, sizeof content, 0);
+  ::close(file);
+  if (got != sizeof content || content.magic != kMagic || content.crc != crc32c(view_of(content.tag))) {
+    return std::nullopt;
+  }
+  return content.tag;
+}
+
+// A file that is torn here counts as none. That does no harm, because no write of the older tag is needed any more.
+Result<WalTag> renew_wal_tag(const std::string& directory) {
+  const std::string path = directory + "/" + kWalTagFileName;
+  Content content;
+  if (::getrandom(content.tag.data(), content.tag.size(), 0) != static_cast<ssize_t>(content.tag.size())) {
+    return failed("getrandom");
+  }
+  content.crc = crc32c(view_of(content.tag));
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return failed("cannot open " + path);
+  const bool written = ::pwrite(file, &content, sizeof content, 0) == sizeof content && ::fsync(file) == 0;
+  const Status status = written ? Status() : failed("cannot write " + path);
+  ::close(file);
+  if (!status.ok()) return status;
+  if (Status synced = sync_directory(directory); !synced.ok()) return synced;
+  return content.tag;
+}
+
+}  // namespace kilokv::server::storage
