@@ -5,6 +5,10 @@
 // acknowledged. RocksDB alone cannot decide this: one recovery mode silently drops everything after the damage, and
 // another refuses the torn blocks that a power failure leaves in the last write.
 //
+// The last write has bytes of clients in it, and these may look like a later write. So after damage only a write counts
+// that begins with the tag of the directory (wal_tag.hpp). Without a known tag, every write counts. The same holds in a
+// file whose first write has no tag, because an older program wrote that file.
+//
 // Source: the format in RocksDB's db/log_format.h: blocks of 32 KiB of fragments, each with masked CRC-32C, length and
 // type (full, first, middle, last).
 //

@@ -8,6 +8,7 @@
 #include "server/storage/bytes.hpp"
 #include "server/storage/store.hpp"
 #include "server/storage/wal_check.hpp"
+#include "server/storage/wal_tag.hpp"
 #include "tests/unit/storage/checkpoint_fixture.hpp"
 #include "tests/unit/storage/log_fixture.hpp"
 
@@ -40,6 +41,14 @@ class DamageTest : public testing::Test {
     return options_for(copy);
   }
 
+  // A folder for logs alone, with the tag of this database or without one.
+  std::string folder_for_logs(const std::string& database, bool tag_is_known) {
+    const std::string folder = temporary_.path(tag_is_known ? "tagged" : "untagged");
+    std::filesystem::create_directory(folder);
+    if (tag_is_known) write_file(folder + "/" + kWalTagFileName, read_file(database + "/" + kWalTagFileName));
+    return folder;
+  }
+
   test::TestFolder temporary_;
   const std::string directory_ = temporary_.path("data");
   const std::string killed_ = temporary_.path("killed");
@@ -56,24 +65,25 @@ TEST_F(DamageTest, AKilledProcessLosesNothing) {
 // Every byte is tried on the check of the write-ahead log. The whole database is tried at a sample of the bytes,
 // because opening one takes a tenth of a second.
 TEST_F(DamageTest, TheCheckTellsTornFromLostAtEveryByte) {
-  const std::string directory = temporary_.path("logs");
-  std::filesystem::create_directory(directory);
-  const std::string log = directory + "/000004.log";
-  for (std::size_t size = before_last_; size <= content_.size(); ++size) {
-    write_file(log, content_.substr(0, size));
-    ASSERT_TRUE(check_write_ahead_logs(directory).ok()) << "cut at " << size;
-  }
-  for (std::size_t i = 0; i < content_.size(); ++i) {
-    for (const char bits : {'\x01', '\x7F'}) {
-      std::string damaged = content_;
-      damaged[i] = static_cast<char>(damaged[i] ^ bits);
-      write_file(log, damaged);
-      ASSERT_EQ(check_write_ahead_logs(directory).ok(), i >= before_last_) << "byte " << i;
+  for (const bool tag_is_known : {true, false}) {
+    const std::string directory = folder_for_logs(killed_, tag_is_known);
+    const std::string log = directory + "/000004.log";
+    for (std::size_t size = before_last_; size <= content_.size(); ++size) {
+      write_file(log, content_.substr(0, size));
+      ASSERT_TRUE(check_write_ahead_logs(directory).ok()) << "cut at " << size;
     }
+    for (std::size_t i = 0; i < content_.size(); ++i) {
+      for (const char bits : {'\x01', '\x7F'}) {
+        std::string damaged = content_;
+        damaged[i] = static_cast<char>(damaged[i] ^ bits);
+        write_file(log, damaged);
+        ASSERT_EQ(check_write_ahead_logs(directory).ok(), i >= before_last_) << "byte " << i;
+      }
+    }
+    write_file(log, content_.substr(0, content_.size() - 1));
+    write_file(directory + "/000010.log", content_);
+    EXPECT_EQ(check_write_ahead_logs(directory).code(), StatusCode::data_loss);
   }
-  write_file(log, content_.substr(0, content_.size() - 1));
-  write_file(directory + "/000010.log", content_);
-  EXPECT_EQ(check_write_ahead_logs(directory).code(), StatusCode::data_loss);
 }
 
 // Writes of many blocks of 32 KiB, whose parts are fragments, and rests of blocks too short for a header.
@@ -89,20 +99,21 @@ TEST_F(DamageTest, TheCheckReadsWritesOfAnySize) {
     ASSERT_TRUE(log.log->append({&record, 1}).ok());
   }
   const std::string content = read_file(newest_write_ahead_log(large));
-  const std::string directory = temporary_.path("logs");
-  std::filesystem::create_directory(directory);
-  const std::string path = directory + "/000004.log";
-  write_file(path, content);
-  EXPECT_TRUE(check_write_ahead_logs(directory).ok());
-  for (std::size_t size = before_last; size < content.size(); size += 997) {
-    write_file(path, content.substr(0, size));
-    ASSERT_TRUE(check_write_ahead_logs(directory).ok()) << "cut at " << size;
-  }
-  for (std::size_t i = 0; i < content.size(); i += 9973) {
-    std::string damaged = content;
-    damaged[i] = static_cast<char>(damaged[i] ^ 1);
-    write_file(path, damaged);
-    ASSERT_EQ(check_write_ahead_logs(directory).ok(), i >= before_last) << "byte " << i;
+  for (const bool tag_is_known : {true, false}) {
+    const std::string directory = folder_for_logs(large, tag_is_known);
+    const std::string path = directory + "/000004.log";
+    write_file(path, content);
+    EXPECT_TRUE(check_write_ahead_logs(directory).ok());
+    for (std::size_t size = before_last; size < content.size(); size += 997) {
+      write_file(path, content.substr(0, size));
+      ASSERT_TRUE(check_write_ahead_logs(directory).ok()) << "cut at " << size;
+    }
+    for (std::size_t i = 0; i < content.size(); i += 9973) {
+      std::string damaged = content;
+      damaged[i] = static_cast<char>(damaged[i] ^ 1);
+      write_file(path, damaged);
+      ASSERT_EQ(check_write_ahead_logs(directory).ok(), i >= before_last) << "byte " << i;
+    }
   }
 }
 
