@@ -51,10 +51,8 @@ Group* KeyIndex::group_of(const KeyId& id, Lane* lane) {
 
 // A new group has no lane yet.
 Group* KeyIndex::group_of(WaitedKey* key, Lane* lane) {
-  if (key->inside.lane == lane || key->groups.empty()) return &key->inside;
-  if (key->inside.lane != nullptr) return &groups_[{key, lane}];
-  const auto found = groups_.find({key, lane});
-  return found == groups_.end() ? &key->inside : &found->second;
+  const bool is_inside = key->inside.lane == lane || key->inside.lane == nullptr;
+  return is_inside ? &key->inside : &groups_[{key, lane}];
 }
 
 void KeyIndex::unlink(Entry* entry) {

@@ -2,9 +2,10 @@
 //
 //   Lane       what one client has here: its sleepers by deadline, its awake transactions, and its written groups
 //   Entry      a parked transaction: asleep or awake in its lane, or chosen for a batch
-//   WaitedKey  a key that somebody waits for: a group for each client that waits for it. It has one group inside,
-//              because most keys have one client
-//   Group      the transactions of one client that wait for one key: a wait for each
+//   WaitedKey  a key that somebody waits for: groups of the clients that wait for it. It has one group inside, because
+//              most keys have one client
+//   Group      transactions of one client that wait for one key: a wait for each. If the group inside became free, a
+//              client can have two
 //
 // Invariants:
 // - Waits in a group are ordered by the last write of the key that they have seen: first those that saw the oldest. So

@@ -13,10 +13,9 @@
 // - Clients take turns in everything that costs time here: in the looks at their candidates, and in the places of their
 //   awake and of their due transactions in batches. So a client with little that waits does not wait for all that
 //   others have (lane_turns.hpp). A lane of the parking lot is what one client has.
-// - Within a client, what woke first is offered first, and what was due first. A transaction that gets no place keeps
-// its
-//   turn. Awake and due transactions are chosen alternately, so if many are awake and many are due, each get half of
-//   the places. So deadlines that come together do not keep out those that wake.
+// - Within a client, what woke first is offered first, and what was due first. What gets no place keeps its turn.
+// - Awake and due transactions are chosen alternately. So if many are awake and many are due, each get half of the
+//   places, and deadlines that come together do not keep out those that wake.
 // - No step looks at more than a bounded number of transactions, or of their bytes (kLooksPerStep), and each step looks
 //   at one at least.
 // - Nobody is forgotten: a candidate stays one until it was looked at, and what is awake stays awake until it leaves.

@@ -285,6 +285,24 @@ TEST_F(DatabaseAccessTest, AmongManyParkedOnesNoneRunsThatARevokeDenies) {
   }
 }
 
+// The search looks at a bounded number of bytes in each step.
+TEST_F(DatabaseAccessTest, ARevokeFindsAllThatIsParkedAlsoIfItIsLarge) {
+  std::vector<std::shared_ptr<RecordingSink>> parked;
+  for (int i = 0; i < 30; ++i) {
+    parked.push_back(alice([](engine::ColumnsBuilder& b) {
+      b.begin(0, 60000000);
+      b.guard(engine::GuardKind::bytes_equal, engine::OnFalse::wait, b.key("a1"), b.value(std::string(64 << 10, 'x')));
+      b.op(engine::OpKind::get, b.key("a1"));
+      b.end();
+    }));
+  }
+  settle();
+  ASSERT_EQ(database->status().parked, 30u);
+  change(role("teller", {{"b", "c"}}));
+  for (const auto& sink : parked) EXPECT_TRUE(denied(sink));
+  EXPECT_EQ(database->status().parked, 0u);
+}
+
 // The first transaction of a request is parked, and the revoke covers its key alone. The rest still waits in the queue,
 // and is allowed. The search for parked transactions takes several steps, because many others are parked before, and
 // the batches between these steps look at the rest.

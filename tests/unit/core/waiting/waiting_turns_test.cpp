@@ -77,12 +77,13 @@ class WaitingTurnsTest : public WaitingTest {
     }
     return 1000;
   }
-  bool is_awake(std::uint64_t id) {
-    bool found = false;
+  Ids awake_of(const std::shared_ptr<Client>& client) {
+    Ids ids;
     for (std::uint64_t after = 0;;) {
-      const Waiting::Visited visited =
-          waiting.visit(after, [&](const Parked& parked) { found = found || (parked.id == id && parked.awake); });
-      if (!visited.has_more) return found;
+      const Waiting::Visited visited = waiting.visit(after, [&](const Parked& parked) {
+        if (parked.awake && parked.client == client.get()) ids.push_back(parked.id);
+      });
+      if (!visited.has_more) return ids;
       after = visited.last_id;
     }
   }
@@ -151,7 +152,19 @@ TEST_F(WaitingTurnsTest, AClientsCandidatesDoNotWaitForThoseOfAnother) {
   keys.push_back("mine");
   write(keys);
   wake();
-  EXPECT_TRUE(is_awake(mine));
+  EXPECT_EQ(awake_of(light), Ids{mine});
+}
+
+TEST_F(WaitingTurnsTest, BusyClientsShareTheLooksByBytes) {
+  const std::string constant(kLarge, 'x');
+  for (int i = 0; i < 100; ++i) park_of(greedy, equal("large", constant));
+  for (int i = 0; i < 10000; ++i) park_of(light, withdrawal("a", 1));
+  table.put("large", constant);
+  waiting.end_batch(table.engine()->before_images());
+  write({"a"});
+  for (int i = 0; i < 4; ++i) wake(/*idle=*/true);
+  EXPECT_NEAR(static_cast<double>(awake_of(greedy).size()), 16, 5) << "of 129 looks";
+  EXPECT_NEAR(static_cast<double>(awake_of(light).size()), 2048, 500);
 }
 
 TEST_F(WaitingTurnsTest, ManyWhoWaitForTheSameKeyDoNotKeepOthersFromTheirTurn) {
@@ -161,7 +174,7 @@ TEST_F(WaitingTurnsTest, ManyWhoWaitForTheSameKeyDoNotKeepOthersFromTheirTurn) {
     write({"hot"});
     wake();
   }
-  EXPECT_TRUE(is_awake(mine));
+  EXPECT_EQ(awake_of(light), Ids{mine});
 }
 
 TEST_F(WaitingTurnsTest, OneThatWakesDoesNotWaitForThoseOfOthersThatFillABatchEach) {
@@ -211,7 +224,7 @@ TEST_F(WaitingTurnsTest, DeadlinesThatComeTogetherAreNotWalkedOver) {
   const std::uint64_t mine = park_of(light, withdrawal("mine", 1));
   write({"mine"});
   wake();
-  EXPECT_TRUE(is_awake(mine)) << "what is due keeps nobody from waking";
+  EXPECT_EQ(awake_of(light), Ids{mine}) << "what is due keeps nobody from waking";
 }
 
 // Four clients have work for many batches.
