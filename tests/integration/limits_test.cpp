@@ -237,7 +237,7 @@ TEST_F(LimitsTest, CallsThatWaitForOneRequestAreLimited) {
 
 class FewStoredResultsTest : public LimitsTest {
  protected:
-  FewStoredResultsTest() : LimitsTest({"--session-bytes-total-max", "1KiB"}) {}
+  FewStoredResultsTest() : LimitsTest({"--session-bytes-total-max", "4KiB"}) {}
 };
 
 TEST_F(FewStoredResultsTest, AreRefusedAcrossSessionsUntilOneGivesThemUp) {

@@ -1,9 +1,10 @@
 // A retry that gets stored results while its request goes on. Nobody waits for it, and it gets everything in order.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
 #include <future>
 #include <latch>
-#include <thread>
 
 #include "server/core/sessions/session_table.hpp"
 #include "tests/unit/core/sessions/session_fixtures.hpp"
@@ -28,7 +29,9 @@ class SlowSink final : public CheckingSink {
     CheckingSink::results(slice, last);
   }
   void wait_for_call() { called_.wait(); }
-  void open() { opened_.count_down(); }
+  void open() {
+    if (!opened_.try_wait()) opened_.count_down();
+  }
 
  private:
   std::latch called_{1}, opened_{1};
@@ -47,7 +50,7 @@ class SessionReplayTest : public SessionTableTest {
   static bool ends_meanwhile(const std::shared_ptr<SlowSink>& sink, const std::function<void()>& work) {
     auto ended = std::async(std::launch::async, work);
     const bool in_time = ended.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
-    if (!in_time) sink->open();
+    if (!in_time) sink->open();  // so that it ends at all
     return in_time;
   }
 };
@@ -160,13 +163,13 @@ TEST_F(SessionReplayTest, AnAcknowledgementDoesNotWait) {
 TEST_F(SessionReplayTest, ARetryDoesNotWaitForTheAnswerWorker) {
   const auto slow = std::make_shared<SlowSink>();
   begin(1, 3, slow);
-  std::thread answer_worker([&] { deliver(1, {0}); });
+  auto answered = std::async(std::launch::async, [&] { deliver(1, {0}); });
   slow->wait_for_call();
   const auto quick = sink();
   ASSERT_TRUE(ends_meanwhile(slow, [&] { EXPECT_EQ(begin(1, 3, quick).kind, Kind::joined); }));
   EXPECT_EQ(quick->indices(), Indices{0});
   slow->open();
-  answer_worker.join();
+  answered.get();
   deliver(1, {1, 2});
   for (const auto& one : {static_cast<std::shared_ptr<CheckingSink>>(slow), quick}) {
     EXPECT_TRUE(one->last());
@@ -181,10 +184,12 @@ TEST_F(SessionReplayTest, AClientThatGoesAwayMeanwhileGetsNothingMore) {
   deliver(1, {0});
   deliver(1, {1});
   auto admission = retry(slow, 4);
-  deliver(1, {2});
   slow->go();
-  begin(1, 4, sink());
-  EXPECT_FALSE(slow->ended()) << "it is in a call";
+  ASSERT_TRUE(ends_meanwhile(slow, [&] {
+    deliver(1, {2});
+    begin(1, 4, sink());
+    EXPECT_FALSE(slow->ended()) << "it is in a call";
+  }));
   slow->open();
   admission.get();
   EXPECT_EQ(slow->indices(), Indices{0});
@@ -199,23 +204,40 @@ TEST_F(SessionReplayTest, RetriesThatGetStoredResultsAreAmongTheCallsThatWait) {
   begin(1, 2, sink());
   deliver(1, {0});
   auto admission = retry(slow, 2);
-  for (std::size_t calls = 2; calls < kSinksMax; ++calls) EXPECT_EQ(begin(1, 2, sink()).kind, Kind::joined);
-  EXPECT_EQ(refusal(header(1, 2, sink())).reason(), ErrorReason::calls_full);
-  slow->go();
-  EXPECT_EQ(refusal(header(1, 2, sink())).reason(), ErrorReason::calls_full) << "it is in a call";
+  ASSERT_TRUE(ends_meanwhile(slow, [&] {
+    for (std::size_t calls = 2; calls < kSinksMax; ++calls) EXPECT_EQ(begin(1, 2, sink()).kind, Kind::joined);
+    EXPECT_EQ(refusal(header(1, 2, sink())).reason(), ErrorReason::calls_full);
+    slow->go();
+    EXPECT_EQ(refusal(header(1, 2, sink())).reason(), ErrorReason::calls_full) << "it is in a call";
+  }));
   slow->open();
   admission.get();
   EXPECT_EQ(begin(1, 2, sink()).kind, Kind::joined);
+}
+
+TEST_F(SessionReplayTest, CallsThatAreBeingAnsweredAreAmongTheCallsThatWait) {
+  const auto slow = std::make_shared<SlowSink>();
+  begin(1, 2, slow);
+  for (std::size_t calls = 1; calls < kSinksMax; ++calls) EXPECT_EQ(begin(1, 2, sink()).kind, Kind::joined);
+  auto answered = std::async(std::launch::async, [&] { deliver(1, {0}); });
+  slow->wait_for_call();
+  ASSERT_TRUE(
+      ends_meanwhile(slow, [&] { EXPECT_EQ(refusal(header(1, 2, sink())).reason(), ErrorReason::calls_full); }));
+  slow->open();
+  answered.get();
 }
 
 TEST_F(SessionReplayTest, WhetherResultsMayBeShownIsAskedAgainIfMoreHaveCome) {
   begin(1, 3, sink());
   deliver(1, {0});
   std::vector<std::size_t> asked;
+  std::future<void> delivered;
   RequestHeader again = header(1, 3, sink());
   again.may_show = [&](std::span<const StoredBytes> stored) {
     asked.push_back(stored.size());
-    if (asked.size() == 1) deliver(1, {1});
+    if (asked.size() > 1) return Status();
+    delivered = std::async(std::launch::async, [&] { deliver(1, {1}); });
+    EXPECT_EQ(delivered.wait_for(std::chrono::seconds(10)), std::future_status::ready);
     return Status();
   };
   EXPECT_EQ(table_.begin(again, now_us_).kind, Kind::joined);

@@ -182,10 +182,10 @@ class RetriedRequest {
   RetriedRequest(SessionTable* table, std::uint64_t number, std::uint64_t seed)
       : table_(table), number_(number), random_(seed) {}
 
-  // Sends it until it is complete.
+  // Sends it until it is complete, or clearly never will be.
   void send(std::uint64_t seed, std::vector<std::shared_ptr<CheckingSink>>* sinks) {
     std::mt19937_64 random(seed);
-    while (!complete_) {
+    for (int sending = 0; sending < 100000 && !complete_; ++sending) {
       auto sink = std::make_shared<CheckingSink>();
       const SessionAdmission admission =
           table_->begin({session_id(1), number_, 0, digest_of_number(number_), kSize, sink}, 0);
@@ -241,25 +241,30 @@ TEST(SessionTableThreadsTest, RetriesThatComeWhileResultsComeGetEverythingInOrde
     ASSERT_TRUE(table.open(session_id(1), kLeaseUs, 0).ok());
     RetriedRequest request(&table, 1, seed);
     std::vector<std::vector<std::shared_ptr<CheckingSink>>> sinks(kClients);
+    std::atomic<int> sending{kClients};
     std::vector<std::thread> threads;
-    threads.emplace_back([&] {
-      while (!request.complete()) request.answer();
+    threads.emplace_back([&] {  // the answer worker
+      while (sending > 0) request.answer();
     });
     for (int client = 0; client < kClients; ++client) {
-      threads.emplace_back([&, client] { request.send(seed * 100 + client, &sinks[client]); });
+      threads.emplace_back([&, client] {
+        request.send(seed * 100 + client, &sinks[client]);
+        --sending;
+      });
     }
     for (std::thread& thread : threads) thread.join();
+    ASSERT_TRUE(request.complete());
     const auto all = std::make_shared<CheckingSink>();
     EXPECT_EQ(table.begin({session_id(1), 1, 0, digest_of_number(1), RetriedRequest::kSize, all}, 0).kind,
               Kind::answered);
     ASSERT_EQ(all->indices().size(), RetriedRequest::kSize);
     for (const auto& of_client : sinks) {
       for (const auto& sink : of_client) {
-        EXPECT_TRUE(sink->ended());
-        EXPECT_EQ(sink.use_count(), 1);
+        ASSERT_TRUE(sink->ended());
+        ASSERT_EQ(sink.use_count(), 1);
         if (sink->gone()) continue;
-        EXPECT_TRUE(std::equal(sink->indices().begin(), sink->indices().end(), all->indices().begin()));
-        EXPECT_EQ(sink->last(), sink->indices().size() == RetriedRequest::kSize);
+        ASSERT_TRUE(std::equal(sink->indices().begin(), sink->indices().end(), all->indices().begin()));
+        ASSERT_EQ(sink->last(), sink->indices().size() == RetriedRequest::kSize);
       }
     }
   }
