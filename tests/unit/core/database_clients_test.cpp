@@ -675,7 +675,7 @@ TEST_F(DatabaseClientsTest, ALongListOfParkedTransactionsIsWhole) {
 }
 
 TEST_F(DatabaseClientsTest, AListOfParkedTransactionsCountsAsAPageOfAScan) {
-  options.scan_bytes_max = 50000;
+  options.scan_bytes_max = 300000;  // so that a page takes two steps
   reopen();
   send(greedy, waits(3000, "g"));
   settle();

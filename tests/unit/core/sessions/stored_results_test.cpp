@@ -165,6 +165,10 @@ TEST(StoredResultsTest, ReadsBeyondWhatIsLeftAreDroppedAndWhatFitsIsTaken) {
   second.reads.clear();
   second.result.reads_dropped = true;
   EXPECT_EQ(decoded_lines(bytes), lines_of(RecordedSlice({first, second})));
+  // What the last transaction of a slice takes is not left for the next slice of the request.
+  left = item_bytes + 5;
+  encode_results(RecordedSlice({first}), kNoLimit, &left, &bytes);
+  EXPECT_EQ(left, 5u);
 }
 
 TEST(StoredResultsTest, EveryCutIsRefused) {
