@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdint>
-#include <system_error>
 
 #include "server/storage/bytes.hpp"
 #include "server/storage/crc32c.hpp"
 #include "server/storage/data_directory.hpp"
+#include "server/storage/system_call.hpp"
 
 namespace kilokv::server::storage {
 namespace {
@@ -29,10 +28,6 @@ std::uint32_t crc_of(BatchNumber batch) {
   return crc32c(bytes);
 }
 
-Status failed(const std::string& what) {
-  return {StatusCode::internal, what + ": " + std::generic_category().message(errno)};
-}
-
 }  // namespace
 
 AcknowledgedFile::~AcknowledgedFile() {
@@ -42,13 +37,13 @@ AcknowledgedFile::~AcknowledgedFile() {
 Result<BatchNumber> AcknowledgedFile::open(const std::string& directory) {
   const std::string path = directory + "/" + kAcknowledgedFileName;
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file_ < 0) return failed("cannot open " + path);
+  if (file_ < 0) return system_failure("cannot open " + path);
   Content content;
   const ssize_t got = ::pread(file_, &content, sizeof content, 0);
-  if (got < 0) return failed("cannot read " + path);
+  if (got < 0) return system_failure("cannot read " + path);
   if (got == 0) {
     if (Status status = write(0); !status.ok()) return status;
-    if (::fsync(file_) != 0) return failed("cannot sync " + path);
+    if (::fsync(file_) != 0) return system_failure("cannot sync " + path);
     if (Status status = sync_directory(directory); !status.ok()) return status;
     return BatchNumber{0};
   }
@@ -72,7 +67,7 @@ bool AcknowledgedFile::is_of_a_new_database(const std::string& path) {
 Status AcknowledgedFile::write(BatchNumber batch) const {
   const Content content{.magic = kMagic, .crc = crc_of(batch), .batch = batch};
   if (::pwrite(file_, &content, sizeof content, 0) != sizeof content)
-    return failed("cannot write " + std::string(kAcknowledgedFileName));
+    return system_failure("cannot write " + std::string(kAcknowledgedFileName));
   return {};
 }
 

@@ -2,14 +2,12 @@
 
 #include <rocksdb/table_properties.h>
 #include <rocksdb/write_batch.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include "server/storage/crc32c.hpp"
+#include "server/storage/system_call.hpp"
 
 namespace kilokv::server::storage {
 namespace {
@@ -78,9 +76,7 @@ Status Recovery::check_format() {
 Status Recovery::create_identity() {
   DatabaseIdentity identity;
   std::array<unsigned char, 32> random{};
-  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
-    return {StatusCode::internal, std::string("getrandom: ") + std::generic_category().message(errno)};
-  }
+  if (Status status = fill_with_random(&random); !status.ok()) return status;
   std::memcpy(identity.id.data(), random.data(), identity.id.size());
   std::memcpy(&identity.key_secret.low, random.data() + 16, 8);
   std::memcpy(&identity.key_secret.high, random.data() + 24, 8);

@@ -1,15 +1,13 @@
 #include "server/storage/wal_tag.hpp"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
-#include <system_error>
 
 #include "server/storage/crc32c.hpp"
 #include "server/storage/data_directory.hpp"
+#include "server/storage/system_call.hpp"
 
 namespace kilokv::server::storage {
 namespace {
@@ -23,10 +21,6 @@ struct Content {
 };
 
 std::string_view view_of(const WalTag& tag) { return {tag.data(), tag.size()}; }
-
-Status failed(const std::string& what) {
-  return {StatusCode::internal, what + ": " + std::generic_category().message(errno)};
-}
 
 }  // namespace
 
@@ -52,14 +46,12 @@ std::optional<WalTag> read_wal_tag(const std::string& directory) {
 Result<WalTag> renew_wal_tag(const std::string& directory) {
   const std::string path = directory + "/" + kWalTagFileName;
   Content content;
-  if (::getrandom(content.tag.data(), content.tag.size(), 0) != static_cast<ssize_t>(content.tag.size())) {
-    return failed("getrandom");
-  }
+  if (Status status = fill_with_random(&content.tag); !status.ok()) return status;
   content.crc = crc32c(view_of(content.tag));
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0) return failed("cannot open " + path);
+  if (file < 0) return system_failure("cannot open " + path);
   const bool written = ::pwrite(file, &content, sizeof content, 0) == sizeof content && ::fsync(file) == 0;
-  const Status status = written ? Status() : failed("cannot write " + path);
+  const Status status = written ? Status() : system_failure("cannot write " + path);
   ::close(file);
   if (!status.ok()) return status;
   if (Status synced = sync_directory(directory); !synced.ok()) return synced;
