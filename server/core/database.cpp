@@ -283,6 +283,7 @@ void CoreDatabase::cancel(std::shared_ptr<Client> client, CancelTarget target,
     core_.queue.release_bytes(client.get(), bytes);
     done(std::move(cancelled));
   };
+  std::sort(target.indices.begin(), target.indices.end());  // may take milliseconds, which the executor does not have
   const auto shared = std::make_shared<CancelTarget>(std::move(target));  // a command may be copied
   parts_->execute.post(client, [this, shared, done = std::move(done)] {
     parts_->waiting.cancel(std::move(*shared), core_.time_of_day(), done);

@@ -5,7 +5,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -218,7 +217,6 @@ Result<CancelTarget> target_of(const v1::CancelRequest& request, const engine::T
                                    limits.request_transactions_max, " indices", "--request-transactions-max");
       if (!status.ok()) return status;
       target.indices.assign(indices.begin(), indices.end());
-      std::sort(target.indices.begin(), target.indices.end());  // here, and not in the executor's thread
       return target;
     }
     case v1::CancelRequest::kParked: return target_of(request.parked());

@@ -82,7 +82,8 @@ bool Waiting::settle(Parked* parked, Answer answer) {
 
 void Waiting::cancel(CancelTarget target, TimeUs now_us, std::function<void(Result<std::uint64_t>)> done) {
   const TimeUs since_us_max = target.filter ? now_us - target.filter->older_than_us : 0;
-  std::sort(target.indices.begin(), target.indices.end());
+  std::vector<std::uint32_t>& indices = target.indices;
+  if (!std::is_sorted(indices.begin(), indices.end())) std::sort(indices.begin(), indices.end());
   cancelling_.push_back({std::move(target), since_us_max, false, 0, lot_.last_id(), 0, std::move(done)});
 }
 
