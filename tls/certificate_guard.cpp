@@ -20,7 +20,7 @@ int check_chain(X509_STORE_CTX* chain, void* /*unused*/) {
   return X509_verify_cert(chain);
 }
 
-// OpenSSL calls it for each new context, whoever makes it.
+// OpenSSL calls it for each new context, also for those of gRPC.
 void guard(void* context, void* /*value*/, CRYPTO_EX_DATA* /*data*/, int /*index*/, long /*number*/,
            void* /*pointer*/) {
   SSL_CTX_set_cert_verify_callback(static_cast<SSL_CTX*>(context), check_chain, nullptr);

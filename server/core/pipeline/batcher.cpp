@@ -11,8 +11,8 @@
 namespace kilokv::server {
 namespace {
 
-// So many requests may be put off in one batch, and so many clients with parked transactions. Others that would fit go
-// into the next.
+// The most requests, and the most clients with parked transactions, that are put off in one batch. Then the batch takes
+// no more.
 constexpr std::size_t kPutOffMax = 16, kParkedPutOffMax = 64;
 // So many batches may pass by a request that does not fit beside unanswered reads. Then nothing passes until it fits.
 constexpr std::uint32_t kPassedByMax = 64;

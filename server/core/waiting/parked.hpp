@@ -38,9 +38,9 @@ struct Parked {
   Client* holder() const { return client != nullptr && session ? client->keeper() : client; }
 };
 
-// The work of looking at a parked transaction grows with its size. So work is bounded by looks: one for each
-// transaction, and one for each so many bytes of it. kLooksPerStep of them take about a millisecond at most, because
-// 512 bytes have about ten guards.
+// The work of looking at a parked transaction grows with its size. So work is bounded by looks. A transaction
+// takes one look, and one more for each kBytesPerLook bytes. A step has kLooksPerStep looks, which take about a
+// millisecond at most: 512 bytes have about ten guards.
 inline constexpr std::size_t kBytesPerLook = 512, kLooksPerStep = 1024;
 inline std::size_t looks_of(const Parked& parked) { return 1 + parked.packed.size() / kBytesPerLook; }
 

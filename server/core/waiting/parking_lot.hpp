@@ -53,7 +53,8 @@ class ParkingLot {
   Result<std::uint64_t> park(const engine::TransactionColumns& columns, std::size_t t, Parked parked);
 
   // A batch wrote these keys (Engine::before_images). Makes candidates of the transactions that wait for them. Where
-  // many clients wait for one key, tell_lanes() goes on with it, in so many steps at most.
+  // many clients wait for one key, written() tells only some of them. tell_lanes() tells the next ones, at most
+  // `steps`.
   void written(std::span<const engine::BeforeImage> images) { keys_.written(images); }
   void tell_lanes(std::size_t steps) { keys_.tell_lanes(steps); }
   // The next candidate, in the turns of the clients: a transaction that waits for a key which was written after it last

@@ -53,7 +53,7 @@ class WaitingRandomTest : public WaitingTest, public ::testing::WithParamInterfa
     ASSERT_FALSE(wishes_.contains(*id));
     wishes_[*id] = wish;
   }
-  // Whoever is covered by the new amount may wake from now on.
+  // A transaction may wake from now on if the new amount is enough for it.
   void write_some() {
     std::set<int> keys;
     for (std::uint64_t i = draw(3); i < 3; ++i) keys.insert(static_cast<int>(draw(kKeys)));
