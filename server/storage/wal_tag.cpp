@@ -43,7 +43,9 @@ std::optional<WalTag> read_wal_tag(const std::string& directory) {
 }
 
 // A file that is torn here counts as none. That does no harm, because no write of the older tag is needed any more.
+// First the removal of the logs with the older tag must be durable: without their tag, all of their writes would count.
 Result<WalTag> renew_wal_tag(const std::string& directory) {
+  if (Status synced = sync_directory(directory); !synced.ok()) return synced;
   const std::string path = directory + "/" + kWalTagFileName;
   Content content;
   if (Status status = fill_with_random(&content.tag); !status.ok()) return status;

@@ -8,8 +8,8 @@
 //
 // Life: the calls, requests and sessions of a client hold it by shared_ptr, and ClientTable keeps it a while longer.
 //
-// Thread safety: the counts and `user_weight` are atomic. `queue`, `weight` and `decode_begin` have one user each. The
-// rest does not change.
+// Thread safety: the counts and `user_weight` are atomic. `queue`, `waited`, `weight` and `decode_begin` have one user
+// each. The rest does not change.
 #pragma once
 
 #include <atomic>
@@ -73,6 +73,11 @@ struct Client {
     std::deque<std::shared_ptr<AdmittedRequest>> requests;
     double begin = 0;  // virtual time at which its next turn begins
   } queue;
+  // Virtual times at which its next waiting transactions begin (waiting/lane_turns.hpp). Only ParkingLot uses them, in
+  // the executor's thread.
+  struct Waited {
+    double looked_at = 0, awake = 0, due = 0;
+  } waited;
   double weight = 1;        // user_weight, as it was when the queue was last empty. Only Turns uses it, with its lock.
   double decode_begin = 0;  // virtual time at which its next message may begin. Only DecodeQueue uses it.
 

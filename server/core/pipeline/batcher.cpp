@@ -14,8 +14,11 @@ namespace {
 // The most requests, and the most clients with parked transactions, that are put off in one batch. Then the batch takes
 // no more.
 constexpr std::size_t kPutOffMax = 16, kParkedPutOffMax = 64;
-// So many batches may pass by a request that does not fit beside unanswered reads. Then nothing passes until it fits.
+// So many batches may pass by what does not fit beside unanswered reads. Then nothing passes until it fits.
 constexpr std::uint32_t kPassedByMax = 64;
+// So many batches begin when all is answered, after so many have passed by a parked transaction: one that begins with
+// those that are awake, and one with those that are due.
+constexpr std::uint32_t kDrainedHandOuts = 2;
 
 // Ascending runs of LiveItem need increasing indices; parked transactions of one request come one at a time.
 LiveItem item_of(const BatchPart& part, std::uint32_t t) {
@@ -66,7 +69,7 @@ bool Batcher::fill(const Position& before, std::uint64_t unanswered_parts, Refus
   largest_value_ = std::bit_ceil(queue_->largest_value());
   if (!refused->empty()) {
     refused->append_next(batch);
-  } else {
+  } else if (!must_wait_for_parked(batch->header.time_us)) {
     // If parked transactions left no room for the request whose turn it was, the next batch has none.
     if (!queue_held_up_) append_parked(batch);
     append_queued(clock_->monotonic_us(), batch);
@@ -81,15 +84,28 @@ bool Batcher::fill(const Position& before, std::uint64_t unanswered_parts, Refus
          !batch->access_changes.empty() || !batch->when_durable.empty();
 }
 
+// Whether nothing may go before all is answered, because too many batches have passed by a parked transaction.
+bool Batcher::must_wait_for_parked(TimeUs stamp_us) {
+  if (parked_passed_by_ < kPassedByMax) return false;
+  if (waiting_->awake() == 0 && waiting_->next_deadline_us() > stamp_us) parked_passed_by_ = drained_hand_outs_ = 0;
+  return parked_passed_by_ > 0 && cost_ > 0;
+}
+
 // Takes at most half of the batch in number, and in cost if requests wait in the queue, so that these also progress.
 void Batcher::append_parked(Batch* batch) {
   const std::size_t half = std::max<std::size_t>(options_.batch_max_transactions / 2, 1);
   parked_room_ = queue_->ready() > 0 ? kWholeBatch / 2 : kWholeBatch;
   parked_cost_ = 0;
   parked_put_off_ = 0;
+  const bool is_drained = cost_ == 0;
   waiting_->hand_out(
       batch->header.time_us, half, [this](Parked& parked) { return choose_parked(&parked); },
       [this, batch](const Parked& parked) { append_one_parked(parked, batch); });
+  if (!is_drained) {
+    if (parked_put_off_ > 0) ++parked_passed_by_;
+  } else if (parked_passed_by_ >= kPassedByMax && ++drained_hand_outs_ == kDrainedHandOuts) {
+    parked_passed_by_ = drained_hand_outs_ = 0;
+  }
 }
 
 // The first transaction of a batch always goes.
@@ -102,7 +118,6 @@ Waiting::Answer Batcher::choose_parked(Parked* parked) {
   if (!parked_fits(1)) return Waiting::Answer::full;
   if (parked->part_value != largest_value_ && parked_fits(parked->part)) estimate(unpacked(*parked), 0, parked);
   if (!parked_fits(parked->part)) {
-    if (parked_cost_ == 0 && parked_put_off_ == 0 && ++parked_passed_by_ > kPassedByMax) return Waiting::Answer::full;
     return ++parked_put_off_ > kParkedPutOffMax ? Waiting::Answer::full : Waiting::Answer::put_off;
   }
   if (Status status = check_parked_access(*parked); !status.ok()) {
@@ -111,7 +126,6 @@ Waiting::Answer Batcher::choose_parked(Parked* parked) {
     denied_.push_back({request, std::move(status)});
     return Waiting::Answer::dropped;
   }
-  if (parked_put_off_ == 0) parked_passed_by_ = 0;
   cost_ += parked->part;
   parked_cost_ += parked->part;
   return Waiting::Answer::taken;

@@ -101,6 +101,7 @@ class Batcher {
     }
   };
 
+  bool must_wait_for_parked(TimeUs stamp_us);
   void append_parked(Batch* batch);
   Waiting::Answer choose_parked(Parked* parked);
   bool parked_fits(std::uint64_t part) const;
@@ -127,9 +128,10 @@ class Batcher {
   std::vector<Denied> denied_;
   StampClock stamps_;
   std::uint64_t next_arrival_ = 1;
-  bool queue_held_up_ = false;          // the last batch had no room for the request whose turn it was
-  std::uint32_t passed_by_ = 0;         // batches since a request did not fit beside unanswered reads
-  std::uint32_t parked_passed_by_ = 0;  // the same for a parked transaction
+  bool queue_held_up_ = false;           // the last batch had no room for the request whose turn it was
+  std::uint32_t passed_by_ = 0;          // batches since a request did not fit beside unanswered reads
+  std::uint32_t parked_passed_by_ = 0;   // batches that a parked transaction did not fit into beside unanswered reads
+  std::uint32_t drained_hand_outs_ = 0;  // batches that began after these were too many, when all was answered
   // For the current batch.
   std::uint64_t parked_room_ = 0, parked_cost_ = 0;  // for its parked transactions, if they are more than one
   std::size_t parked_put_off_ = 0;                   // clients

@@ -75,15 +75,24 @@ struct WaitedKey {
   bool is_written = false;   // there may be groups that were not told of its last write
 };
 
+// The clocks of its client go on from where they were when its last lane ended.
 struct Lane {
-  explicit Lane(const Client* client) {
+  explicit Lane(Client* of) : client(of) {
     const double weight = client == nullptr ? 1 : client->user_weight.load(std::memory_order_relaxed);
-    for (Turn* turn : {&looked_at, &awake_turn, &due_turn}) *turn = {.lane = this, .weight = weight};
+    const Client::Waited before = client == nullptr ? Client::Waited() : client->waited;
+    looked_at = {.lane = this, .weight = weight, .begin = before.looked_at};
+    awake_turn = {.lane = this, .weight = weight, .begin = before.awake};
+    due_turn = {.lane = this, .weight = weight, .begin = before.due};
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
   static bool is_due_before(const Lane& a, const Lane& b) { return a.deadline_us < b.deadline_us; }
+  // The lane is about to go.
+  void keep_clocks() const {
+    if (client != nullptr) client->waited = {looked_at.begin, awake_turn.begin, due_turn.begin};
+  }
 
+  Client* const client;  // null: nobody in particular
   std::uint64_t entries = 0;
   IndexedHeap<Entry, Entry::is_due_before, &Entry::asleep_place> asleep;
   LinkedList<Entry, &Entry::in_awake> awake;   // in the order in which they woke

@@ -9,6 +9,8 @@ namespace {
 
 // A transaction that costs more than this part of a batch counts as any other such.
 constexpr double kLongestLooked = 0.125;
+// The present stays before the ends of all others by so much. So a newcomer with less than that goes before them.
+constexpr double kLead = kLongestLooked / 2;
 
 double batches(std::uint64_t cost) { return static_cast<double>(cost) / static_cast<double>(kWholeBatch); }
 
@@ -22,10 +24,12 @@ void LaneTurns::push(Turn* turn) {
 void LaneTurns::enter(Turn* turn, std::uint64_t cost) {
   turn->begin = std::max(turn->begin, now_);
   turn->end = turn->begin + std::min(batches(cost), kLongestLooked) / turn->weight;
+  weights_ += turn->weight;
   push(turn);
 }
 
 void LaneTurns::leave(Turn* turn) {
+  if (turn->waits()) weights_ -= turn->weight;
   if (turn->place != kNoPlace) heap_.remove(turn);
   if (turn->is_put_off) std::erase(put_off_, turn);
   turn->is_put_off = false;
@@ -35,6 +39,8 @@ void LaneTurns::leave(Turn* turn) {
 void LaneTurns::took(Turn* turn, std::uint64_t cost) {
   heap_.remove(turn);
   now_ = std::max(now_, turn->begin);
+  now_ = std::max(now_, std::min(now_ + batches(cost) / weights_, turn->end - kLead));
+  weights_ -= turn->weight;
   turn->begin += batches(cost) / turn->weight;
 }
 

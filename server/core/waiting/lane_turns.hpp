@@ -3,6 +3,9 @@
 // transactions cost, and the client whose next transaction would end first is served first. So a client with little
 // work never waits for the work of busy ones.
 //
+// The present advances with what is served, as if all who have something were served at the same time, but never so far
+// that a newcomer with little would come after others. So who has much is not passed by newcomers with much for ever.
+//
 // What does not fit is put off, and others go on. The first who was put off begins the next batch, but never two
 // batches in a row. It keeps this right until it is served.
 //
@@ -58,6 +61,7 @@ class LaneTurns {
   std::vector<Turn*> put_off_;
   const Turn* first_ = nullptr;  // who was put off and may begin this batch; only compared
   bool had_first_ = false;       // somebody who was put off has begun this batch, or will
+  double weights_ = 0;           // of all who have something
   double now_ = 0;               // virtual
   std::uint64_t entries_ = 0;
 };

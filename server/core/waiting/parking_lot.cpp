@@ -35,7 +35,7 @@ Result<std::uint64_t> ParkingLot::park(const engine::TransactionColumns& columns
   parked.packed = engine::pack_transaction(columns, t);
   parked.awake = false;
   collect_keys(columns, t);
-  const Client* const holder = parked.holder();
+  Client* const holder = parked.holder();
   const std::uint64_t bytes = cost(parked, key_ids_.size()) + (lanes_.contains(holder) ? 0 : bytes_of_lane());
   if (parked.id != 0) {
     memory_bytes_.add(bytes_of_client(parked), bytes);
@@ -73,6 +73,7 @@ Parked ParkingLot::take(std::uint64_t id) {
     keys_.forget(lane);
     due_.leave(&lane->due_turn);
     awake_.leave(&lane->awake_turn);
+    lane->keep_clocks();
     lanes_.erase(entry->holder());
   }
   memory_bytes_.release(bytes_of_client(*entry), bytes);

@@ -125,7 +125,7 @@ class ParkingLot {
 
   const std::uint64_t parked_max_;
   std::map<std::uint64_t, Entry> entries_;
-  std::unordered_map<const Client*, Lane> lanes_;
+  std::unordered_map<Client*, Lane> lanes_;
   KeyIndex keys_;
   IndexedHeap<Lane, Lane::is_due_before, &Lane::deadline_place> by_deadline_;  // lanes with nothing due
   LaneTurns due_, awake_;

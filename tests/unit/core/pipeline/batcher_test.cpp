@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -309,6 +311,64 @@ TEST_F(BatcherTest, WhileMuchIsNotAnsweredSmallParkedOnesPassButNotForEver) {
   EXPECT_LT(passed, 80u);
   unanswered_parts = kWholeBatch;
   EXPECT_EQ(arrivals(*next()).front(), 1u);
+}
+
+// Those that are queued read so much that there is never an end of unanswered reads, unless nothing goes for a while.
+TEST_F(BatcherTest, ALargeParkedOneDoesNotWaitForEverForThoseThatAreQueued) {
+  options.batch_max_reads = 100;
+  Client large("large"), light("light");
+  const auto greedy = std::make_shared<Client>("greedy");
+  park(1, 1, 90, &large);
+  int formed = 0;
+  for (std::uint64_t i = 2; i < 100; ++i) {
+    queue_up(greedy, 2, 30);
+    park(i, 1, 1, &light);
+    unanswered_parts = kWholeBatch + kWholeBatch / 5;
+    auto batch = next();
+    if (batch->parts.empty()) {
+      unanswered_parts = 0;  // what was under way is answered meanwhile
+      batch = next();
+    }
+    ++formed;
+    const Arrivals parked = arrivals(*batch);
+    if (std::find(parked.begin(), parked.end(), 1u) != parked.end()) return;
+  }
+  FAIL() << "it got no place in " << formed << " batches";
+}
+
+// Each newcomer has one, which fills a batch. Two of them always wait.
+TEST_F(BatcherTest, WhoHasManyParkedOnesDoesNotWaitForAllNewcomers) {
+  options.batch_max_reads = 100;
+  Client many("many");
+  std::deque<Client> newcomers;
+  for (std::uint64_t i = 0; i < 100; ++i) park(i, 1, 30, &many);
+  std::size_t of_many = 0, waiting_newcomers = 0;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    for (; waiting_newcomers < 2; ++waiting_newcomers) {
+      park(1000 + newcomers.size(), 1, 120, &newcomers.emplace_back(std::to_string(newcomers.size())));
+    }
+    const Arrivals parked = arrivals(*next());
+    const auto is_of_many = [](std::uint64_t arrival) { return arrival < 100; };
+    const auto count = static_cast<std::size_t>(std::count_if(parked.begin(), parked.end(), is_of_many));
+    of_many += count;
+    waiting_newcomers -= parked.size() - count;
+  }
+  EXPECT_GE(of_many, 10u) << "it goes on, if not as fast as it would beside clients who pay for what they had";
+}
+
+// The one comes back with one after each batch, the other has many. Each is as expensive.
+TEST_F(BatcherTest, WhoComesBackWithOneParkedOnePaysForThoseBefore) {
+  options.batch_max_reads = 100;
+  Client many("many"), one("one");
+  for (std::uint64_t i = 0; i < 100; ++i) park(i, 1, 120, &many);
+  std::size_t of_many = 0;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    park(1000 + i, 1, 120, &one);
+    const Arrivals parked = arrivals(*next());
+    ASSERT_EQ(parked.size(), 1u);
+    of_many += parked[0] < 100 ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(of_many), 20, 2);
 }
 
 // A larger value makes copies of it dearer than they were when the transaction was parked.

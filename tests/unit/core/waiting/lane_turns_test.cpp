@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "server/core/options.hpp"
 
 namespace kilokv::server {
@@ -47,6 +49,20 @@ TEST_F(LaneTurnsTest, WhoComesBackKeepsNoCredit) {
   int of_a = 0;
   for (int i = 0; i < 10; ++i) of_a += serve(10) == &a ? 1 : 0;
   EXPECT_EQ(of_a, 5);
+}
+
+// Each has one large transaction. There are always two of them, so the room is never left for a.
+TEST_F(LaneTurnsTest, WhoHasWaitedGoesBeforeNewcomersHoweverManyThereAre) {
+  turns.enter(&a, kWholeBatch / 3);
+  for (int i = 0; i < 3; ++i) serve(kWholeBatch / 3);
+  std::deque<Turn> newcomers;
+  for (int i = 0; i < 20; ++i) {
+    while (newcomers.size() < 2 || !newcomers.back().waits()) turns.enter(&newcomers.emplace_back(), kWholeBatch);
+    Turn* const next = turns.next();
+    turns.took(next, kWholeBatch);
+    if (next == &a) return;
+  }
+  FAIL() << "a was never served";
 }
 
 TEST_F(LaneTurnsTest, TheFirstWhoWasPutOffBeginsTheNextBatchButNotTwoInARow) {
