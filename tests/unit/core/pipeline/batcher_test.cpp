@@ -356,19 +356,21 @@ TEST_F(BatcherTest, WhoHasManyParkedOnesDoesNotWaitForAllNewcomers) {
   EXPECT_GE(of_many, 10u) << "it goes on, if not as fast as it would beside clients who pay for what they had";
 }
 
-// The one comes back with one after each batch, the other has many. Each is as expensive.
+// The one comes back with one before each batch, which takes more than half of it. The other has many small ones.
 TEST_F(BatcherTest, WhoComesBackWithOneParkedOnePaysForThoseBefore) {
   options.batch_max_reads = 100;
+  options.batch_max_transactions = 100;
   Client many("many"), one("one");
-  for (std::uint64_t i = 0; i < 100; ++i) park(i, 1, 120, &many);
+  for (std::uint64_t i = 0; i < 200; ++i) park(i, 1, 9, &many);
+  bool one_waits = false;
   std::size_t of_many = 0;
-  for (std::uint64_t i = 0; i < 40; ++i) {
-    park(1000 + i, 1, 120, &one);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    if (!one_waits) park(1000, 1, 64, &one);
     const Arrivals parked = arrivals(*next());
-    ASSERT_EQ(parked.size(), 1u);
-    of_many += parked[0] < 100 ? 1 : 0;
+    one_waits = std::find(parked.begin(), parked.end(), 1000u) == parked.end();
+    of_many += parked.size() - (one_waits ? 0 : 1);
   }
-  EXPECT_NEAR(static_cast<double>(of_many), 20, 2);
+  EXPECT_GE(of_many, 95u) << "half of the reads";
 }
 
 // A larger value makes copies of it dearer than they were when the transaction was parked.
