@@ -115,7 +115,7 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
        {kBatches, "batch-max-reads", Unit::count, &o->batch_max_reads,
         "most keys that the guards, reads and ranges of a batch may look at; a single transaction may exceed it"},
        {kBatches, "batch-in-flight-max", Unit::count, &o->batch_in_flight_max,
-        "most batches that were executed and are not yet durable"},
+        "most batches that were executed and are not yet durable; one more may be executed and not yet answered"},
        {kBatches, "clock-jump-max", Unit::duration, &o->clock_jump_us_max,
         "longest jump ahead of the system clock that the stamps of batches follow; after a longer one they go on "
         "without "
@@ -239,8 +239,8 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
         "most new connections of one client address per second, after as many at once as one address may have open; "
         "more are closed"},
        {kConnections, "connection-cancels-max", Unit::count, &o->connection_cancels_max,
-        "most calls per second that one connection may cancel, or make without a valid login; then the connection is "
-        "closed"},
+        "most calls per second that one connection may cancel; a call without a valid login counts as eight; beyond it "
+        "the connection is closed"},
        {kConnections, "handshake-timeout", Unit::duration, &o->handshake_us_max,
         "longest time from a new connection to the first settings of HTTP/2; then the connection is closed"},
        {kConnections, "connection-idle-max", Unit::duration, &o->connection_idle_us_max,

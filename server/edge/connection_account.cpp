@@ -76,7 +76,8 @@ std::uint64_t ConnectionAccount::received_since() const { return grown(inspected
 // The calls that were cancelled, or had no valid login. gRPC counts a call that its client has reset as open until it
 // has let go of it. More calls than a connection may have are such calls.
 std::uint64_t ConnectionAccount::useless() const {
-  return calls_.failed + grown(limits_->calls_max, calls_.open()) + calls_without_login_;
+  return calls_.failed + grown(limits_->calls_max, calls_.open()) +
+         calls_without_login_ * ConnectionLimits::kWithoutLogin;
 }
 
 // The messages of several calls may be many bytes for a moment. The message of one is not, and headers that never end

@@ -30,10 +30,11 @@ struct ConnectionLimits {
   // allowed, not even for a moment.
   std::uint64_t refused_calls_max = 0;
   std::uint32_t calls_max = 0;  // open at once on one connection
-  // Calls of one connection that its client cancels, or that have no valid login, per second. All connections of an
-  // address may have kAddressCancels times as many.
+  // Calls of one connection that its client cancels, per second. All connections of an address may have kAddressCancels
+  // times as many. A call without a valid login counts as kWithoutLogin of them, because each is answered, and no user
+  // makes many.
   std::uint32_t cancels_max = 0;
-  static constexpr std::uint32_t kAddressCancels = 8;
+  static constexpr std::uint32_t kAddressCancels = 8, kWithoutLogin = 8;
   std::uint32_t opens_max = 0;  // new connections of one address per second, after as many at once as it may have open
 };
 
@@ -74,8 +75,9 @@ class ConnectionAccount {
   // The service is asked for `use` before the system for `bytes`: then the bytes of those messages have been received.
   // At most `forgivable` bytes of refused calls are forgiven. Returns how many were.
   std::uint64_t look(const PeerUse& use, const SocketBytes& bytes, std::uint64_t forgivable, std::int64_t now_ms);
-  // Inspects the calls, after a look at the same time. Returns the calls since the last inspection that were cancelled
-  // or had no valid login, less the cancelled ones of before that have been answered since.
+  // Inspects the calls, after a look at the same time. Returns the calls since the last inspection that were cancelled,
+  // and those without a valid login as ConnectionLimits counts them, less the cancelled ones of before that have been
+  // answered since.
   double inspect(const CallCounts& calls, std::int64_t now_ms);
   // An inspection found no calls, because they are not known (yet).
   void inspect_nothing(std::int64_t now_ms) { inspected_ms_ = now_ms; }

@@ -75,6 +75,11 @@ std::string join(std::initializer_list<std::string_view> parts) {
   return text;
 }
 
+std::string useless_calls(std::uint64_t most) {
+  return "more than " + std::to_string(most) + " in a second were cancelled, or more than " +
+         std::to_string(most / ConnectionLimits::kWithoutLogin) + " had no valid login (--connection-cancels-max)";
+}
+
 double rate_of_address(std::uint32_t cancels_max) {
   return static_cast<double>(cancels_max) * ConnectionLimits::kAddressCancels;
 }
@@ -349,14 +354,11 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
     cut_off(descriptor, now_ms, !account.has_calls(),
             "it sent " + std::to_string(bytes) + " bytes that are no whole message");
   } else if (account.cancels_too_much()) {
-    cut_off(descriptor, now_ms, true,
-            "more than " + std::to_string(limits_.cancels_max) +
-                " of its calls in a second were cancelled or had no valid login (--connection-cancels-max)");
+    cut_off(descriptor, now_ms, true, "its calls: " + useless_calls(limits_.cancels_max));
   } else if (cancels > 0 && !cancels_.take(connection.peer.address, cancels, now_ms)) {
     cut_off(descriptor, now_ms, true,
-            "more than " + std::to_string(ConnectionLimits::kAddressCancels) + " times " +
-                std::to_string(limits_.cancels_max) +
-                " calls of its address in a second were cancelled or had no valid login (--connection-cancels-max)");
+            "the calls of its address: " +
+                useless_calls(std::uint64_t{limits_.cancels_max} * ConnectionLimits::kAddressCancels));
   }
 }
 

@@ -52,8 +52,9 @@ TimeUs AnswerStage::step() {
     answer(batch.get());
     core_->answered.set(batch->after);
     core_->at_boundary.run_through(batch->after.batch);
-    const std::uint64_t parts = batch->unanswered_parts;
-    if (core_->unanswered_parts.fetch_sub(parts) > kWholeBatch) core_->executor_worker->notify();
+    const bool was_full = core_->unanswered_parts.fetch_sub(batch->unanswered_parts) > kWholeBatch;
+    const bool was_in_flight = core_->unanswered_batches.fetch_sub(1) > CoreContext::kAnsweredLater;
+    if (was_full || was_in_flight) core_->executor_worker->notify();
     core_->batch_bytes.fetch_sub(batch->memory_bytes, std::memory_order_relaxed);
     batch->clear();
     core_->batches.give(std::move(batch));

@@ -66,6 +66,10 @@ struct CoreContext {
   // The batches that are executed and not yet answered, in kWholeBatch-ths: of the reads of a whole batch, or of its
   // memory (whole_batch_bytes), whichever is more of each batch.
   std::atomic<std::uint64_t> unanswered_parts{0};
+  // Batches that are executed and not yet answered. Beyond kAnsweredLater, they count as in flight: so nobody waits for
+  // the answers of many batches, where answers take longer than batches.
+  std::atomic<std::uint32_t> unanswered_batches{0};
+  static constexpr std::uint32_t kAnsweredLater = 1;
   std::atomic<std::uint64_t> batch_bytes{0};  // memory of the batches that are executed and not yet answered
   std::atomic<bool> draining{false};          // once set, no new work is taken
   std::atomic<bool> stopped{false};           // set by a fatal error: nothing more is answered

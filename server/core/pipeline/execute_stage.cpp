@@ -225,8 +225,14 @@ void ExecuteStage::free_when_idle(TimeUs now) {
   core_->batches.clear();
 }
 
+std::uint32_t ExecuteStage::in_flight() const {
+  const std::uint32_t unanswered = core_->unanswered_batches.load(std::memory_order_acquire);
+  return std::max(core_->in_flight.load(std::memory_order_acquire),
+                  unanswered - std::min(unanswered, CoreContext::kAnsweredLater));
+}
+
 bool ExecuteStage::must_form(TimeUs now) const {
-  const std::uint32_t in_flight = core_->in_flight.load(std::memory_order_acquire);
+  const std::uint32_t in_flight = this->in_flight();
   if (!refused_.empty()) return in_flight < core_->options.batch_in_flight_max;
   return batcher_->must_form(now, in_flight, draining_);
 }
@@ -238,7 +244,7 @@ bool ExecuteStage::has_more() const {
 }
 
 TimeUs ExecuteStage::next_wake(TimeUs now) const {
-  const std::uint32_t in_flight = core_->in_flight.load();  // the log stage notifies when this changes
+  const std::uint32_t in_flight = this->in_flight();  // the log stage and the answer stage notify when this changes
   if (has_more() || (cancels_left_ && refused_.empty()) || (in_flight == 0 && waiting_->has_candidates())) return now;
   return std::min(next_expiry_us_, batcher_->next_due(now, in_flight));
 }
@@ -317,6 +323,7 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   core_->data.set_held(engine.memory());  // before the answer, with which the request gives its memory back
   core_->executed.set(batch->after);
   core_->in_flight.fetch_add(1, std::memory_order_relaxed);
+  core_->unanswered_batches.fetch_add(1, std::memory_order_relaxed);
   core_->to_log.push(std::move(batch));
   core_->log_worker->notify();
   if (!unparkable.requests.empty()) fail(std::move(unparkable.requests), unparkable.status, nullptr);

@@ -94,6 +94,7 @@ class ExecuteStage {
   void report(Waiting::Cancelled cancelled);
   void expire_sessions(TimeUs now);
   void free_when_idle(TimeUs now);
+  std::uint32_t in_flight() const;
   bool must_form(TimeUs now) const;
   bool has_more() const;
   TimeUs next_wake(TimeUs now) const;

@@ -182,19 +182,19 @@ TEST_F(ConnectionAccountTest, CancelledCallsHaveARate) {
   EXPECT_EQ(account.inspect({.started = 1350, .answered = 200, .failed = 1150}, now_ms), -100) << "they were answered";
 }
 
-TEST_F(ConnectionAccountTest, CallsWithoutAValidLoginCountAsCancelled) {
-  use.calls_without_login = 900;
+TEST_F(ConnectionAccountTest, CallsWithoutAValidLoginCountAsEightCancelledOnes) {
+  use.calls_without_login = 110;
   look();
-  EXPECT_EQ(account.inspect({.started = 1000, .answered = 1000}, now_ms), 900);
+  EXPECT_EQ(account.inspect({.started = 1000, .answered = 1000}, now_ms), 880);
   EXPECT_FALSE(account.cancels_too_much());
-  use.calls_without_login = 100;  // the service has begun to count again
+  use.calls_without_login = 12;  // the service has begun to count again
   look();
-  EXPECT_EQ(account.inspect({.started = 1100, .answered = 1100}, now_ms), 100);
+  EXPECT_EQ(account.inspect({.started = 1100, .answered = 1100}, now_ms), 96);
   EXPECT_FALSE(account.cancels_too_much());
-  use.calls_without_login = 600;
+  use.calls_without_login = 72;
   look();
-  EXPECT_EQ(account.inspect({.started = 1600, .answered = 1600}, now_ms), 500);
-  EXPECT_TRUE(account.cancels_too_much()) << "1,500 at once";
+  EXPECT_EQ(account.inspect({.started = 1600, .answered = 1600}, now_ms), 480);
+  EXPECT_TRUE(account.cancels_too_much()) << "182 at once, where 125 may be";
 }
 
 }  // namespace
