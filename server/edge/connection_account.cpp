@@ -67,7 +67,9 @@ double ConnectionAccount::inspect(const CallCounts& calls, std::int64_t now_ms) 
   const double more = static_cast<double>(useless_now) - static_cast<double>(useless_);
   useless_ = useless_now;
   const double rate = limits_->cancels_max;
-  cancels_left_ = std::min(rate, std::min(rate, cancels_left_ + rate * seconds) - more);
+  // Who sends little is seldom inspected. What came in a long time may have come evenly.
+  const double may_be = std::min(rate * std::max(1.0, seconds), cancels_left_ + rate * seconds);
+  cancels_left_ = std::min(rate, may_be - more);
   return more;
 }
 

@@ -49,7 +49,7 @@ Status ServiceOptions::validate() const {
         {"--answers-bytes-max", answers_bytes_max, 1 << 20, std::uint64_t{1} << 40},
         {"--connections-max", connections_max, 1, 1u << 20},
         {"--connections-per-address-max", connections_per_address_max, 1, 1u << 20},
-        {"--connection-cancels-max", connection_cancels_max, 1, 1u << 30},
+        {"--connection-cancels-max", connection_cancels_max, 64, 1u << 30},
         {"--connection-opens-max", connection_opens_max, 1, 1u << 30},
         {"--key-bytes-max", limits.key_bytes_max, 1, engine::kKeyBytesMax},
         {"--value-bytes-max", limits.value_bytes_max, 1, 1u << 30},

@@ -49,8 +49,8 @@ class Batcher {
           Pool<Request>* requests, Waiting* waiting, TimeUs last_stamp_us,
           std::function<void(const ClockChange&)> clock_changed = {});
 
-  // Whether a batch has to form now. `in_flight`: batches that are executed and not yet durable. `at_once`: the batch
-  // does not wait for more transactions.
+  // Whether a batch has to form now. `in_flight`: batches that are executed and not yet durable, or too many that are
+  // not yet answered. `at_once`: the batch does not wait for more transactions.
   bool must_form(TimeUs now, std::uint32_t in_flight, bool at_once) const;
   // The time at which a batch may have to form if nothing happens before; kNever: only after something happens.
   TimeUs next_due(TimeUs now, std::uint32_t in_flight) const;

@@ -38,8 +38,9 @@ void LaneTurns::leave(Turn* turn) {
 
 void LaneTurns::took(Turn* turn, std::uint64_t cost) {
   heap_.remove(turn);
+  if (first_ == turn) first_ = nullptr;
   now_ = std::max(now_, turn->begin);
-  now_ = std::max(now_, std::min(now_ + batches(cost) / weights_, turn->end - kLead));
+  now_ = std::max(now_, std::min(now_ + batches(cost) / weights_, turn->end - kLead / turn->weight));
   weights_ -= turn->weight;
   turn->begin += batches(cost) / turn->weight;
 }

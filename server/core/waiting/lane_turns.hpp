@@ -4,7 +4,8 @@
 // work never waits for the work of busy ones.
 //
 // The present advances with what is served, as if all who have something were served at the same time, but never so far
-// that a newcomer with little would come after others. So who has much is not passed by newcomers with much for ever.
+// that a newcomer with little would come after others. So who has much is not passed for ever by newcomers with much:
+// by those with more than a sixteenth of a batch. Newcomers with less pass always.
 //
 // What does not fit is put off, and others go on. The first who was put off begins the next batch, but never two
 // batches in a row. It keeps this right until it is served.

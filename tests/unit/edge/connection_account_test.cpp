@@ -197,5 +197,18 @@ TEST_F(ConnectionAccountTest, CallsWithoutAValidLoginCountAsEightCancelledOnes) 
   EXPECT_TRUE(account.cancels_too_much()) << "182 at once, where 125 may be";
 }
 
+// Who sends little is inspected seldom: what counts is the rate.
+TEST_F(ConnectionAccountTest, AFewCallsInALongTimeAreNotTooMany) {
+  use.calls_without_login = 300;
+  now_ms += 300'000;
+  look();
+  account.inspect({.started = 300, .answered = 300}, now_ms);
+  EXPECT_FALSE(account.cancels_too_much()) << "one in a second";
+  use.calls_without_login += 126;
+  look();
+  account.inspect({.started = 426, .answered = 426}, now_ms);
+  EXPECT_TRUE(account.cancels_too_much()) << "the long time gives no more than one second does";
+}
+
 }  // namespace
 }  // namespace kilokv::server

@@ -51,18 +51,26 @@ TEST_F(LaneTurnsTest, WhoComesBackKeepsNoCredit) {
   EXPECT_EQ(of_a, 5);
 }
 
-// Each has one large transaction. There are always two of them, so the room is never left for a.
+// Each has one large transaction. One of them always waits.
 TEST_F(LaneTurnsTest, WhoHasWaitedGoesBeforeNewcomersHoweverManyThereAre) {
-  turns.enter(&a, kWholeBatch / 3);
-  for (int i = 0; i < 3; ++i) serve(kWholeBatch / 3);
-  std::deque<Turn> newcomers;
-  for (int i = 0; i < 20; ++i) {
-    while (newcomers.size() < 2 || !newcomers.back().waits()) turns.enter(&newcomers.emplace_back(), kWholeBatch);
-    Turn* const next = turns.next();
-    turns.took(next, kWholeBatch);
-    if (next == &a) return;
+  for (const double weight : {1.0, 3.0}) {
+    Turn waits;
+    turns.enter(&waits, kWholeBatch / 3);
+    for (int i = 0; i < 3; ++i) serve(kWholeBatch / 3);
+    std::deque<Turn> newcomers;
+    int served = 0;
+    for (; served < 60; ++served) {
+      if (newcomers.empty() || !newcomers.back().waits()) {
+        newcomers.emplace_back().weight = weight;
+        turns.enter(&newcomers.back(), kWholeBatch);
+      }
+      Turn* const next = turns.next();
+      turns.took(next, kWholeBatch);
+      if (next == &waits) break;
+    }
+    EXPECT_LT(served, 60) << "newcomers of weight " << weight << " always passed";
+    for (Turn& newcomer : newcomers) turns.leave(&newcomer);
   }
-  FAIL() << "a was never served";
 }
 
 TEST_F(LaneTurnsTest, TheFirstWhoWasPutOffBeginsTheNextBatchButNotTwoInARow) {
@@ -87,6 +95,18 @@ TEST_F(LaneTurnsTest, TheFirstWhoWasPutOffBeginsTheNextBatchButNotTwoInARow) {
   turns.begin_batch();
   turns.enter(&c, 1);
   EXPECT_EQ(turns.next(), &c);
+}
+
+// The first takes its turn, comes back, and does not fit any more.
+TEST_F(LaneTurnsTest, WhoHasBegunTheBatchDoesNotBeginTheNext) {
+  turns.enter(&a, kWholeBatch);
+  turns.put_off(&a);
+  turns.begin_batch();
+  EXPECT_EQ(serve(kWholeBatch), &a);
+  turns.put_off(&a);
+  turns.begin_batch();
+  turns.enter(&b, kWholeBatch / 8);
+  EXPECT_EQ(turns.next(), &b);
 }
 
 TEST_F(LaneTurnsTest, WhoLeavesIsNowhere) {
