@@ -8,7 +8,7 @@
     silent          silent connections after a finished handshake, and after the first settings of HTTP/2
     floods          as in flood_test.py
     forged_log      forged lines of the log, as in network_test.py
-    tokens          10,000 calls with wrong tokens in 30 s: they take less than 5% of the server's core, and cost others less
+    tokens          10,000 calls with wrong tokens in 60 s: they take less than 5% of the server's core, and cost others less
                     than 5% of their throughput
 
 A stranger has no login, or one that does not count: a token that is unknown, has expired, or was removed, or the certificate
@@ -43,7 +43,7 @@ from programs import SLOWER, Server, leaves_out, until
 TURNS_S = {1: 0.01, 64: 0.025}
 WRONG_CALLS = 10000
 PHASE_S = 1.5  # of the throughput with and without wrong tokens
-EVENLY = 2  # times as long as the other attacks with wrong tokens
+EVENLY = 4  # times as long as the other attacks with wrong tokens
 USELESS_CALLS_MAX = 250  # a second, of one connection: an eighth of the default of --connection-cancels-max
 GROWTH = 300 * MIB  # of the memory of the server, at most, in each attack
 SPARE_DESCRIPTORS = 40  # beside those of the attacker's connections: the light client, `kilokv status`, files of storage
