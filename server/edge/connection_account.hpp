@@ -31,8 +31,7 @@ struct ConnectionLimits {
   std::uint64_t refused_calls_max = 0;
   std::uint32_t calls_max = 0;  // open at once on one connection
   // Calls of one connection that its client cancels, per second. All connections of an address may have kAddressCancels
-  // times as many. A call without a valid login counts as kWithoutLogin of them, because each is answered, and no user
-  // makes many.
+  // times as many. A call without a valid login counts as kWithoutLogin of them, because each is answered.
   std::uint32_t cancels_max = 0;
   static constexpr std::uint32_t kAddressCancels = 8, kWithoutLogin = 8;
   std::uint32_t opens_max = 0;  // new connections of one address per second, after as many at once as it may have open

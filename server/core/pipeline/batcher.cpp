@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kPutOffMax = 16, kParkedPutOffMax = 64;
 // So many batches may pass by what does not fit beside unanswered reads. Then nothing passes until it fits.
 constexpr std::uint32_t kPassedByMax = 64;
-// So many batches begin when all is answered, after so many have passed by a parked transaction: one that begins with
-// those that are awake, and one with those that are due.
+// After too many batches have passed by a parked transaction, two batches wait until all is answered. The one takes
+// those that are awake first, the other those that are due.
 constexpr std::uint32_t kDrainedHandOuts = 2;
 
 // Ascending runs of LiveItem need increasing indices; parked transactions of one request come one at a time.

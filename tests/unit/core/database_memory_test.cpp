@@ -108,7 +108,7 @@ TEST_F(DatabaseMemoryTest, BatchesThatAreNotAnsweredHaveABound) {
   options.batch_max_bytes = 64 << 10;
   options.batch_max_reads = 64;
   options.pools_bytes_max = 64 << 10;
-  options.batch_in_flight_max = 16;  // their number is another bound
+  options.batch_in_flight_max = 64;  // their number is another bound, which is not reached here
   options.batch_max_delay_us = 0;
   reopen();
   sim.scheduler.hold("answer");
@@ -126,7 +126,10 @@ TEST_F(DatabaseMemoryTest, BatchesThatAreNotAnsweredHaveABound) {
                                     [](const MemoryOwner& owner) { return owner.name == "batches"; });
   ASSERT_NE(batches, status.memory.end());
   EXPECT_LE(batches->bytes, batches->bound_bytes);
-  EXPECT_GT(batches->bytes, batches->bound_bytes / 16);
+  constexpr std::uint64_t kBoundOfFour = 2490368;  // the bound where four are in flight
+  EXPECT_LE(batches->bytes, kBoundOfFour);
+  EXPECT_GT(batches->bytes, kBoundOfFour / 8);
+  EXPECT_LT(status.executed_batch, options.batch_in_flight_max);
   EXPECT_GT(status.queued_transactions, 50u);
   sim.scheduler.hold("");
   settle();
