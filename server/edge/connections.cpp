@@ -44,6 +44,9 @@ constexpr std::int64_t kInspectMs = 250;
 constexpr double kLossSeconds = 10;
 constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds is cut off
 constexpr std::int64_t kEndMs = 1000;    // so long, calls may take to end
+// For so long, an address with too many calls without a place may have no more bytes than these that nobody has read.
+constexpr std::int64_t kCrowdMs = 1000;
+constexpr std::uint64_t kCrowdWaitingBytes = 1024;
 // Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
@@ -86,15 +89,21 @@ double rate_of_address(std::uint32_t cancels_max) {
 
 std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
 
+// What the system holds until somebody reads it. Nothing if the system does not know.
+std::optional<std::uint64_t> waiting_in(int socket) {
+  int waiting = 0;
+  if (::ioctl(socket, SIOCINQ, &waiting) != 0) return std::nullopt;
+  return static_cast<std::uint64_t>(waiting);
+}
+
 // Zeros if the system does not know.
 SocketBytes bytes_of(int socket) {
   tcp_info info = {};
   socklen_t size = sizeof info;
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  int waiting = 0;  // in the system, until somebody reads them; asked for later, so the difference is too little
-  if (::ioctl(socket, SIOCINQ, &waiting) != 0) return {};
-  return {.received = grown(static_cast<std::uint64_t>(waiting), info.tcpi_bytes_received),
-          .taken = info.tcpi_bytes_acked};
+  const std::optional<std::uint64_t> waiting = waiting_in(socket);  // asked for later, so the difference is too little
+  if (!waiting) return {};
+  return {.received = grown(*waiting, info.tcpi_bytes_received), .taken = info.tcpi_bytes_acked};
 }
 
 }  // namespace
@@ -192,6 +201,7 @@ void Connections::look(std::int64_t now_ms) {
   looked_at_ms_ = now_ms;
   hurries_ = false;
   look_for_floods(now_ms);
+  bound_without_place(now_ms);
   bound_taken(now_ms);
   bound_unfinished(now_ms);
   bound_late(now_ms);
@@ -339,6 +349,36 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   std::partial_sort(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(inspections), busy.end(),
                     std::greater<>());
   for (std::size_t i = 0; i < inspections; ++i) inspect(busy[i].second, now_ms);
+}
+
+// To read and to refuse a call takes time, too. gRPC reads one connection after the other, and a call of somebody else
+// waits for all that have sent many calls. So of an address that has too many, those connections are cut off that gRPC
+// has not read yet, too.
+void Connections::bound_without_place(std::int64_t now_ms) {
+  std::erase_if(crowds_, [now_ms](const auto& crowd) { return now_ms >= crowd.second; });
+  std::unordered_set<int> without_place;
+  for (auto& [number, connection] : connections_) {
+    const std::uint64_t more = connection.account.take_calls_without_place();
+    if (more == 0) continue;
+    without_place.insert(number);
+    const double counts = static_cast<double>(more * ConnectionLimits::kWithoutPlace);
+    if (!cancels_.take(connection.peer.address, counts, now_ms)) crowds_[connection.peer.address] = now_ms + kCrowdMs;
+  }
+  if (crowds_.empty()) return;
+  hurries_ = true;
+  std::vector<int> numbers;
+  for (const auto& [number, connection] : connections_) {
+    if (!crowds_.contains(connection.peer.address)) continue;
+    const bool waits = waiting_in(number).value_or(0) > kCrowdWaitingBytes;
+    if (waits || without_place.contains(number)) numbers.push_back(number);
+  }
+  const std::uint64_t most =
+      std::uint64_t{limits_.cancels_max} * ConnectionLimits::kAddressCancels / ConnectionLimits::kWithoutPlace;
+  for (const int number : numbers) {
+    cut_off(number, now_ms, true,
+            "more than " + std::to_string(most) +
+                " calls of its address in a second were refused unread (--calls-bytes-max, --connection-cancels-max)");
+  }
 }
 
 void Connections::inspect(int descriptor, std::int64_t now_ms) {
@@ -532,7 +572,11 @@ void Connections::cut_off(int descriptor, std::int64_t now_ms, bool is_flood, co
   unreported_.why = why;
   if (is_flood) penalize(address, now_ms);
   ::shutdown(descriptor, SHUT_RDWR);
-  is_flood ? forget(descriptor) : end(descriptor, now_ms);  // what a flood has lost has had its effect
+  if (!is_flood) return end(descriptor, now_ms);
+  // Nothing arrives any more. Nobody is to read what has arrived: the system drops it, in one step, so that no reader
+  // can find a part of it.
+  ::recv(descriptor, nullptr, std::size_t{1} << 30, MSG_TRUNC | MSG_DONTWAIT);
+  forget(descriptor);  // what a flood has lost has had its effect
 }
 
 void Connections::end_half_closed(std::int64_t now_ms) {

@@ -9,7 +9,8 @@
 //                               or by those of one address
 //   many unfinished messages    messages that lack their end, of one connection or of all together
 //   many lost bytes             bytes of one address that came for messages which never got their end
-//   many refused calls          calls that were refused, and whose clients do not take the error, of all together
+//   many refused calls          calls that were refused, and whose clients do not take the error, of all together;
+//                               or that were refused for want of a place, by the connections of one address
 //
 // A call may lack a message for days: a stream that is silent, for example. A part of the message looks like the
 // headers of other calls. So where such parts might be too many, the calls end, and their clients may begin them again.
@@ -124,6 +125,7 @@ class Connections {
   void on_event(int descriptor, std::uint32_t events);
   void look_for_floods(std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
+  void bound_without_place(std::int64_t now_ms);
   void bound_taken(std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);
   void bound_late(std::int64_t now_ms);
@@ -159,8 +161,8 @@ class Connections {
   std::unordered_map<std::string, std::uint32_t> by_address_;
   std::unordered_map<std::string, Penalty> penalties_;  // by address
   AddressRate openings_, cancels_, losses_, forgiven_;  // connections, calls, bytes, bytes
-  std::unordered_map<std::string, std::int64_t>
-      losers_;  // addresses that have lost too much, and until when they count
+  // Addresses that have lost too much, those with too many calls without a place, and until when they count.
+  std::unordered_map<std::string, std::int64_t> losers_, crowds_;
   Report unreported_;
   int handing_over_ = -1;  // the duplicate of the connection that is being handed over
 

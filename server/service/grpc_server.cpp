@@ -152,6 +152,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
                    .message_bytes = use.message_bytes,
                    .forgiven_bytes = use.forgiven_bytes,
                    .refused_calls = use.refused_calls,
+                   .calls_without_place = use.calls_without_place,
                    .calls_without_login = use.calls_without_login,
                    .late_since_ms = use.late_since_ms};
   };

@@ -71,6 +71,14 @@ TEST_F(ConnectionAccountTest, TheMessagesOfSeveralCallsMayBeManyBytesForAMoment)
   EXPECT_EQ(account.unread(), 0u);
 }
 
+TEST_F(ConnectionAccountTest, WhatWasThereFor300MsHasLasted) {
+  look(kMiB);
+  for (int i = 0; i < 2; ++i) look();
+  EXPECT_EQ(account.lasting(), 0u);
+  look();
+  EXPECT_GT(account.lasting(), kMiB / 2);
+}
+
 TEST_F(ConnectionAccountTest, MoreThanAllMayHaveIsTooMuchAtOnce) {
   account.inspect({.started = 5}, now_ms);
   look(100 * kMiB);

@@ -69,12 +69,13 @@ class ConnectionsTest : public testing::Test {
       ++inspections_;
       return found_;
     };
-    callbacks.use_of = [this](const std::string&) {
+    callbacks.use_of = [this](const std::string& peer) {
       return PeerUse{.accounted_bytes =
                          accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load(),
                      .message_bytes = message_bytes_.load(),
                      .forgiven_bytes = forgives_all_.load() ? forgiven_.fetch_add(std::uint64_t{1} << 32) : 0,
                      .refused_calls = refused_calls_.load(),
+                     .calls_without_place = calls_without_place_of(peer),
                      .late_since_ms = late_since_ms_.load()};
     };
     callbacks.end_late_calls = [this](const Connections::Late& late) {
@@ -98,6 +99,11 @@ class ConnectionsTest : public testing::Test {
     };
     connections_ = std::make_unique<Connections>(std::move(*listener), limits, std::move(callbacks));
     connections_->start();
+  }
+
+  std::uint64_t calls_without_place_of(const std::string& peer) const {
+    const std::uint64_t calls = calls_without_place_.load();
+    return calls > 0 && peer.starts_with(crowd_) ? calls : 0;
   }
 
   void read_to_the_end(const Descriptor& connection) {
@@ -170,6 +176,8 @@ class ConnectionsTest : public testing::Test {
   std::atomic<bool> forgives_all_{false};  // all bytes may be of calls that were refused
   std::atomic<std::uint64_t> forgiven_{0};
   std::atomic<std::uint64_t> refused_calls_{0};               // of each connection
+  std::atomic<std::uint64_t> calls_without_place_{0};         // of each connection whose name begins like this:
+  std::string crowd_;                                         // set before there are any
   std::atomic<std::int64_t> late_since_ms_{PeerUse::kNever};  // likewise
   std::atomic<std::uint64_t> message_bytes_{0};
   bool reads_for_ever_ = false;
@@ -182,7 +190,7 @@ std::string name_of(const Descriptor& client) {
   sockaddr_in own = {};
   socklen_t size = sizeof own;
   EXPECT_EQ(::getsockname(client.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
-  return "ipv4:127.0.0.1:" + std::to_string(ntohs(own.sin_port));
+  return std::string("ipv4:") + ::inet_ntoa(own.sin_addr) + ":" + std::to_string(ntohs(own.sin_port));
 }
 
 TEST_F(ConnectionsTest, NamedConnectionsEndAndTheOthersStay) {
@@ -726,6 +734,54 @@ TEST_F(FloodTest, TheConnectionsOfAnAddressShareABound) {
     return connections_->counts().cut_off > 0;
   }));
   EXPECT_NE(report().find("the calls of its address: more than 800 in a second were cancelled"), std::string::npos);
+}
+
+TEST_F(FloodTest, CallsOfAnAddressThatFindNoPlaceHaveABound) {
+  accounts_for_all_ = true;
+  start(limits(10, 10));
+  crowd_ = "ipv4:127.0.0.2:";
+  std::vector<Descriptor> clients;
+  for (int i = 0; i < 2; ++i) clients.push_back(connect(2));
+  const Descriptor other = connect(3);
+  ASSERT_TRUE(soon([&] { return handed_over() == 3; }));
+  calls_without_place_ += 90;
+  look(other);
+  EXPECT_EQ(connections_->counts().cut_off, 0u) << "180 at once, of 200 that may be";
+  ASSERT_TRUE(soon([&] {
+    calls_without_place_ += 20;  // faster than each 100 ms
+    return connections_->counts().cut_off == 2;
+  }));
+  EXPECT_NE(report().find("127.0.0.2: more than 200 calls of its address in a second were refused unread "
+                          "(--calls-bytes-max, --connection-cancels-max)"),
+            std::string::npos)
+      << report();
+  EXPECT_TRUE(is_closed(connect(2))) << "it has to pause";
+  look(other);
+  EXPECT_EQ(connections_->counts().cut_off, 2u);
+}
+
+TEST_F(FloodTest, CallsOfSuchAnAddressThatNobodyHasReadAreNotRead) {
+  accounts_for_all_ = true;
+  start(limits(10, 10));
+  const Descriptor crowd = connect(2);
+  crowd_ = name_of(crowd);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  const Descriptor quiet = connect(2), few = connect(2), many = connect(2), other = connect(3);
+  ASSERT_TRUE(soon([&] { return handed_over() == 5; }));
+  const std::vector<char> calls(1025);
+  ASSERT_EQ(::send(few.get(), calls.data(), 1024, 0), 1024);
+  for (const Descriptor* client : {&many, &other}) ASSERT_EQ(::send(client->get(), calls.data(), 1025, 0), 1025);
+  calls_without_place_ = 201;
+  ASSERT_TRUE(soon([&] { return connections_->counts().cut_off == 2; }));
+  std::vector<char> read(2000);
+  const auto left = [&](std::size_t number) {
+    return ::recv(handed_over_[number].get(), read.data(), read.size(), MSG_DONTWAIT);
+  };
+  EXPECT_EQ(left(0), 0) << "the end";
+  EXPECT_EQ(left(1), -1) << "nothing yet";
+  EXPECT_EQ(left(2), 1024);
+  EXPECT_EQ(left(3), 0) << "they are gone";
+  EXPECT_EQ(left(4), 1025);
 }
 
 TEST_F(FloodTest, SomeCancelledCallsAreNot) {
