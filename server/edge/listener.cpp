@@ -1,6 +1,5 @@
 #include "server/edge/listener.hpp"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -28,16 +27,6 @@ bool is_loopback(const sockaddr& address) {
   }
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
   return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
-}
-
-// Whether the list has the same address before this one: two lines of /etc/hosts may say the same.
-bool is_repeated(const addrinfo& list, const addrinfo& info) {
-  for (const addrinfo* other = &list; other != &info; other = other->ai_next) {
-    if (other->ai_addrlen == info.ai_addrlen && std::memcmp(other->ai_addr, info.ai_addr, info.ai_addrlen) == 0) {
-      return true;
-    }
-  }
-  return false;
 }
 
 int port_of(int socket) {
@@ -73,6 +62,15 @@ Result<Descriptor> open_socket(const addrinfo& info, int port) {
 }
 
 }  // namespace
+
+bool is_repeated(const addrinfo& list, const addrinfo& info) {
+  for (const addrinfo* other = &list; other != &info; other = other->ai_next) {
+    if (other->ai_addrlen == info.ai_addrlen && std::memcmp(other->ai_addr, info.ai_addr, info.ai_addrlen) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
 
 Result<Listener> listen_on(const std::string& endpoint) {
   const std::size_t colon = endpoint.rfind(':');

@@ -1,6 +1,8 @@
 // The listening sockets. Thread safety: none; the start makes it, and one thread accepts.
 #pragma once
 
+#include <netdb.h>
+
 #include <string>
 #include <vector>
 
@@ -21,5 +23,8 @@ struct Listener {
 // Listens on HOST:PORT; port 0 picks a free port. An IPv6 address is in brackets. A host with several addresses listens
 // on each of them. Errors: UNAVAILABLE, which names the address and the reason.
 Result<Listener> listen_on(const std::string& endpoint);
+
+// Whether a list of addresses has the same address before this one: two lines of /etc/hosts may say the same.
+bool is_repeated(const addrinfo& list, const addrinfo& info);
 
 }  // namespace kilokv::server

@@ -2,7 +2,10 @@
 #include "server/edge/listener.hpp"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+
+#include <array>
 
 namespace kilokv::server {
 namespace {
@@ -43,6 +46,20 @@ TEST(Listener, EveryAddressIsPublic) {
     }
     EXPECT_FALSE(listener->loopback_only) << endpoint;
   }
+}
+
+TEST(Listener, AnAddressThatIsNamedTwiceIsTakenOnce) {
+  std::array<sockaddr_in, 3> addresses{};
+  std::array<addrinfo, 3> list{};
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    addresses[i].sin_addr.s_addr = htonl(i == 1 ? 0x7F000002u : 0x7F000001u);
+    list[i].ai_addrlen = sizeof addresses[i];
+    list[i].ai_addr = reinterpret_cast<sockaddr*>(&addresses[i]);
+    list[i].ai_next = i + 1 < list.size() ? &list[i + 1] : nullptr;
+  }
+  EXPECT_FALSE(is_repeated(list[0], list[0]));
+  EXPECT_FALSE(is_repeated(list[0], list[1]));
+  EXPECT_TRUE(is_repeated(list[0], list[2]));
 }
 
 TEST(Listener, AnUnknownHostIsNamed) {
