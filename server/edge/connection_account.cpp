@@ -44,7 +44,6 @@ std::uint64_t ConnectionAccount::look(const PeerUse& use, const SocketBytes& byt
     sample({looked_ms_, received_, before.message_bytes});
   }
   calls_without_login_ += grown_or_begun(before.calls_without_login, use.calls_without_login);
-  calls_without_place_ += grown_or_begun(before.calls_without_place, use.calls_without_place);
   unused_ += grown(received_, bytes.received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(looked_ms_, now_ms));
   const std::uint64_t forgiven = elapsed_ms * kForgivenPerMs + grown(taken_, bytes.taken) / kForgivenPartOfTaken;

@@ -14,7 +14,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 namespace kilokv::server {
 
@@ -35,9 +34,6 @@ struct ConnectionLimits {
   // times as many. A call without a valid login counts as kWithoutLogin of them, because each is answered.
   std::uint32_t cancels_max = 0;
   static constexpr std::uint32_t kAddressCancels = 8, kWithoutLogin = 8;
-  // A call that is refused for want of a place counts as so many of them, but only for its address. Its client may have
-  // made it in good faith, and tries again when it is told to.
-  static constexpr std::uint32_t kWithoutPlace = 4;
   std::uint32_t opens_max = 0;  // new connections of one address per second, after as many at once as it may have open
 };
 
@@ -51,14 +47,13 @@ struct CallCounts {
   std::uint64_t open() const { return started - std::min(started, ended()); }
 };
 
-// What the calls of a peer use, as their service counts it. The numbers of bytes, and of calls without a place or
-// a login, grow and begin again at any time.
+// What the calls of a peer use, as their service counts it. The numbers of bytes and of calls without a login grow,
+// and begin again at any time.
 struct PeerUse {
   std::uint64_t accounted_bytes = 0;      // what its whole messages, and the headers of its calls, account for at most
   std::uint64_t message_bytes = 0;        // the part of the messages, which is exact
   std::uint64_t forgiven_bytes = 0;       // what calls may have brought, at most, that were refused and have ended
   std::uint64_t refused_calls = 0;        // that are open, and were refused for want of a place
-  std::uint64_t calls_without_place = 0;  // all that were ever refused so
   std::uint64_t calls_without_login = 0;  // calls without a valid login, on a server that needs one
   // Since when the call has lacked a message that has lacked it longest; kNever: none has for kLateMs.
   static constexpr std::int64_t kLateMs = 1000, kNever = -1;
@@ -68,6 +63,7 @@ struct PeerUse {
 // What the system has counted for a connection since it began.
 struct SocketBytes {
   std::uint64_t received = 0;  // and read; what waits in the system is not in the reader's memory
+  std::uint64_t waiting = 0;   // to be read
   std::uint64_t taken = 0;     // by the peer
 };
 
@@ -116,8 +112,6 @@ class ConnectionAccount {
   // What belongs to no whole message is gone. Returns how much that was.
   std::uint64_t lose();
 
-  // Takes the calls without a place that came since the last take.
-  std::uint64_t take_calls_without_place() { return std::exchange(calls_without_place_, 0); }
   // Refused calls. `lasting`: for a while.
   std::uint64_t refused() const { return use_.refused_calls; }
   std::uint64_t lasting_refused() const { return refused_least_.value(); }
@@ -161,7 +155,6 @@ class ConnectionAccount {
   std::uint64_t received_ = 0, taken_ = 0;
   std::uint64_t unused_ = 0;
   std::uint64_t calls_without_login_ = 0;  // since the connection began
-  std::uint64_t calls_without_place_ = 0;  // since they were taken
   Least unused_least_, refused_least_;
   // The newest first. The last is older than a message that is not late.
   std::array<Sample, 3> samples_;

@@ -44,11 +44,10 @@ constexpr std::int64_t kInspectMs = 250;
 constexpr double kLossSeconds = 10;
 constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds is cut off
 constexpr std::int64_t kEndMs = 1000;    // so long, calls may take to end
-// For so long, an address with too many calls without a place may have no more bytes than these that nobody has read.
-constexpr std::int64_t kCrowdMs = 1000;
-constexpr std::uint64_t kCrowdWaitingBytes = 1024;
 // Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
+// A connection that is held back can be read when so much of it waits. The system would give it more memory for more.
+constexpr int kHeldBytes = 1 << 16;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
 constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other
 constexpr std::size_t kPenaltiesMax = 10000;
@@ -89,21 +88,31 @@ double rate_of_address(std::uint32_t cancels_max) {
 
 std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
 
-// What the system holds until somebody reads it. Nothing if the system does not know.
-std::optional<std::uint64_t> waiting_in(int socket) {
-  int waiting = 0;
-  if (::ioctl(socket, SIOCINQ, &waiting) != 0) return std::nullopt;
-  return static_cast<std::uint64_t>(waiting);
-}
-
 // Zeros if the system does not know.
 SocketBytes bytes_of(int socket) {
   tcp_info info = {};
   socklen_t size = sizeof info;
   if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  const std::optional<std::uint64_t> waiting = waiting_in(socket);  // asked for later, so the difference is too little
-  if (!waiting) return {};
-  return {.received = grown(*waiting, info.tcpi_bytes_received), .taken = info.tcpi_bytes_acked};
+  int waiting = 0;  // in the system, until somebody reads them; asked for later, so the difference is too little
+  if (::ioctl(socket, SIOCINQ, &waiting) != 0) return {};
+  return {.received = grown(static_cast<std::uint64_t>(waiting), info.tcpi_bytes_received),
+          .waiting = static_cast<std::uint64_t>(waiting),
+          .taken = info.tcpi_bytes_acked};
+}
+
+// Who waits for bytes of a socket that is held back does not see them, unless the socket's memory is full or the peer
+// has ended its side.
+void hold(int socket, bool is_held) {
+  const int least = is_held ? kHeldBytes : 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+}
+
+// Ends a connection, and drops what nobody has read yet. Another reader may have the begin of it, but nothing after a
+// gap: after the shutdown nothing arrives.
+void end_unread(int socket) {
+  ::shutdown(socket, SHUT_RDWR);
+  while (::recv(socket, nullptr, std::size_t{1} << 30, MSG_TRUNC | MSG_DONTWAIT) > 0) {  // it stops at urgent bytes
+  }
 }
 
 }  // namespace
@@ -119,7 +128,8 @@ Connections::Connections(Listener listener, ConnectionLimits limits, Callbacks c
       cancels_(rate_of_address(limits.cancels_max), rate_of_address(limits.cancels_max)),
       losses_(static_cast<double>(limits.unread_bytes_max) / kLossSeconds,
               static_cast<double>(limits.unread_bytes_max)),
-      forgiven_(losses_) {
+      forgiven_(losses_),
+      turns_(&hold) {
   KILOKV_CHECK(listeners_ && duplicates_ && stop_);
   KILOKV_CHECK(watch(listeners_.get(), stop_.get(), EPOLLIN));
   for (const Descriptor& socket : listener_.sockets) KILOKV_CHECK(watch(listeners_.get(), socket.get(), EPOLLIN));
@@ -201,7 +211,7 @@ void Connections::look(std::int64_t now_ms) {
   looked_at_ms_ = now_ms;
   hurries_ = false;
   look_for_floods(now_ms);
-  bound_without_place(now_ms);
+  give_turns(now_ms);
   bound_taken(now_ms);
   bound_unfinished(now_ms);
   bound_late(now_ms);
@@ -217,6 +227,10 @@ void Connections::on_event(int descriptor, std::uint32_t events) {
   if (found == connections_.end()) return;
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return end(descriptor, now_ms());
   if ((events & EPOLLRDHUP) != 0 && found->second.half_closed_ms == 0) found->second.half_closed_ms = now_ms();
+  if ((events & EPOLLRDHUP) != 0 && turns_.takes_turns(found->second.peer.address)) {
+    end_unread(descriptor);  // the end of its side would get it a turn
+    end(descriptor, now_ms());
+  }
 }
 
 // Returns false if there are no descriptors for more.
@@ -292,8 +306,11 @@ bool Connections::admit(int connection, Peer peer) {
   if (penalty != penalties_.end()) penalty->second.next_ms = now + penalty->second.pause_ms;
   const int on = 1;
   ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(connection, SOL_SOCKET, SO_OOBINLINE, &on,
+               sizeof on);  // otherwise bytes after an urgent one do not count
   const int number = handing_over_ = duplicate.get();
   const ConnectionAccount account(&limits_, callbacks_.use_of(peer.name), now);
+  turns_.begin(number, peer.address);
   connections_.emplace(number, Connection{std::move(duplicate), std::move(peer), account});
   count_open();
   accepted_.fetch_add(1, std::memory_order_relaxed);
@@ -320,7 +337,7 @@ void Connections::refuse(const std::string& address, const std::string& why) {
 }
 
 void Connections::report(std::int64_t now_ms) {
-  if (unreported_.refused + unreported_.cut_off == 0) return;
+  if (unreported_.refused + unreported_.cut_off + unreported_.crowds == 0) return;
   if (reported_at_ms_ != 0 && now_ms - reported_at_ms_ < kReportMs) return;
   callbacks_.on_report(std::exchange(unreported_, {}));
   reported_at_ms_ = now_ms;
@@ -351,34 +368,17 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   for (std::size_t i = 0; i < inspections; ++i) inspect(busy[i].second, now_ms);
 }
 
-// To read and to refuse a call takes time, too. gRPC reads one connection after the other, and a call of somebody else
-// waits for all that have sent many calls. So of an address that has too many, those connections are cut off that gRPC
-// has not read yet, too.
-void Connections::bound_without_place(std::int64_t now_ms) {
-  std::erase_if(crowds_, [now_ms](const auto& crowd) { return now_ms >= crowd.second; });
-  std::unordered_set<int> without_place;
-  for (auto& [number, connection] : connections_) {
-    const std::uint64_t more = connection.account.take_calls_without_place();
-    if (more == 0) continue;
-    without_place.insert(number);
-    const double counts = static_cast<double>(more * ConnectionLimits::kWithoutPlace);
-    if (!cancels_.take(connection.peer.address, counts, now_ms)) crowds_[connection.peer.address] = now_ms + kCrowdMs;
+void Connections::give_turns(std::int64_t now_ms) {
+  if (turns_.any()) {
+    for (auto& [number, connection] : connections_) {
+      if (turns_.takes_turns(connection.peer.address)) look_at(&connection, now_ms);
+    }
   }
-  if (crowds_.empty()) return;
-  hurries_ = true;
-  std::vector<int> numbers;
-  for (const auto& [number, connection] : connections_) {
-    if (!crowds_.contains(connection.peer.address)) continue;
-    const bool waits = waiting_in(number).value_or(0) > kCrowdWaitingBytes;
-    if (waits || without_place.contains(number)) numbers.push_back(number);
+  for (const std::string& address : turns_.decide(now_ms)) {
+    ++unreported_.crowds;
+    unreported_.crowd = address;
   }
-  const std::uint64_t most =
-      std::uint64_t{limits_.cancels_max} * ConnectionLimits::kAddressCancels / ConnectionLimits::kWithoutPlace;
-  for (const int number : numbers) {
-    cut_off(number, now_ms, true,
-            "more than " + std::to_string(most) +
-                " calls of its address in a second were refused unread (--calls-bytes-max, --connection-cancels-max)");
-  }
+  hurries_ = hurries_ || turns_.any();
 }
 
 void Connections::inspect(int descriptor, std::int64_t now_ms) {
@@ -518,8 +518,9 @@ void Connections::look_at(Connection* connection, std::int64_t now_ms) {
   const PeerUse use = callbacks_.use_of(connection->peer.name);  // before the bytes
   const std::string& address = connection->peer.address;
   const auto forgivable = static_cast<std::uint64_t>(forgiven_.left(address, now_ms));
-  const std::uint64_t forgiven =
-      connection->account.look(use, bytes_of(connection->descriptor.get()), forgivable, now_ms);
+  const SocketBytes bytes = bytes_of(connection->descriptor.get());
+  turns_.see(connection->descriptor.get(), bytes.received, bytes.waiting, now_ms);
+  const std::uint64_t forgiven = connection->account.look(use, bytes, forgivable, now_ms);
   if (forgiven > 0) forgiven_.take(address, static_cast<double>(forgiven), now_ms);
 }
 
@@ -571,11 +572,11 @@ void Connections::cut_off(int descriptor, std::int64_t now_ms, bool is_flood, co
   unreported_.address = address;
   unreported_.why = why;
   if (is_flood) penalize(address, now_ms);
-  ::shutdown(descriptor, SHUT_RDWR);
-  if (!is_flood) return end(descriptor, now_ms);
-  // Nothing arrives any more. Nobody is to read what has arrived: the system drops it, in one step, so that no reader
-  // can find a part of it.
-  ::recv(descriptor, nullptr, std::size_t{1} << 30, MSG_TRUNC | MSG_DONTWAIT);
+  if (!is_flood) {
+    ::shutdown(descriptor, SHUT_RDWR);
+    return end(descriptor, now_ms);
+  }
+  end_unread(descriptor);
   forget(descriptor);  // what a flood has lost has had its effect
 }
 
@@ -615,6 +616,7 @@ void Connections::forget(int descriptor) {
   if (handing_over_ == descriptor) handing_over_ = -1;
   const auto found = connections_.find(descriptor);
   callbacks_.on_end(found->second.peer.name);
+  turns_.end(descriptor);
   const auto of_address = by_address_.find(found->second.peer.address);
   if (--of_address->second == 0) by_address_.erase(of_address);
   ::epoll_ctl(duplicates_.get(), EPOLL_CTL_DEL, descriptor, nullptr);  // the other descriptor may keep the socket open

@@ -9,8 +9,7 @@
 //                               or by those of one address
 //   many unfinished messages    messages that lack their end, of one connection or of all together
 //   many lost bytes             bytes of one address that came for messages which never got their end
-//   many refused calls          calls that were refused, and whose clients do not take the error, of all together;
-//                               or that were refused for want of a place, by the connections of one address
+//   many refused calls          calls that were refused, and whose clients do not take the error, of all together
 //
 // A call may lack a message for days: a stream that is silent, for example. A part of the message looks like the
 // headers of other calls. So where such parts might be too many, the calls end, and their clients may begin them again.
@@ -18,6 +17,9 @@
 //
 // After a flood, its address may connect again after a pause. The pause doubles with each flood. A connection that is
 // cut off for the messages of its own calls is none: only what it loses counts for its address.
+//
+// An address that sends many calls on many connections is no flood. Where others would wait for it, its connections are
+// read in turns (reading_turns.hpp). Who then ends its side of a connection ends the connection.
 //
 // Other parts may name connections that must end, too.
 //
@@ -43,6 +45,7 @@
 #include "server/edge/connection_account.hpp"
 #include "server/edge/descriptor.hpp"
 #include "server/edge/listener.hpp"
+#include "server/edge/reading_turns.hpp"
 
 namespace kilokv::server {
 
@@ -55,10 +58,12 @@ struct ConnectionCounts {
 
 class Connections {
  public:
-  // Tells of refused and cut connections, at most every ten seconds.
+  // Tells of connections that were refused, were cut off or take turns, at most every ten seconds.
   struct Report {
     std::uint64_t refused = 0, cut_off = 0;  // since the last report
     std::string address, why;                // of the last of them
+    std::uint64_t crowds = 0;                // so often, connections of an address began to take turns
+    std::string crowd;                       // the last such address
   };
   // Those calls of a peer must end that have lacked a message for long.
   struct Late {
@@ -124,8 +129,8 @@ class Connections {
   void report(std::int64_t now_ms);
   void on_event(int descriptor, std::uint32_t events);
   void look_for_floods(std::int64_t now_ms);
+  void give_turns(std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
-  void bound_without_place(std::int64_t now_ms);
   void bound_taken(std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);
   void bound_late(std::int64_t now_ms);
@@ -161,8 +166,9 @@ class Connections {
   std::unordered_map<std::string, std::uint32_t> by_address_;
   std::unordered_map<std::string, Penalty> penalties_;  // by address
   AddressRate openings_, cancels_, losses_, forgiven_;  // connections, calls, bytes, bytes
-  // Addresses that have lost too much, those with too many calls without a place, and until when they count.
-  std::unordered_map<std::string, std::int64_t> losers_, crowds_;
+  std::unordered_map<std::string, std::int64_t>
+      losers_;  // addresses that have lost too much, and until when they count
+  ReadingTurns turns_;
   Report unreported_;
   int handing_over_ = -1;  // the duplicate of the connection that is being handed over
 

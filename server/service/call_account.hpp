@@ -1,8 +1,7 @@
 // The memory of the calls that are open: what gRPC keeps of each, and its headers. gRPC counts little of it. A call has
 // a place here from its headers on, until gRPC has let go of it. All clients share the places (shared_limit.hpp).
 //
-// The connection of a call counts what has no place, and what lacks a message (Client::refused_calls,
-// Client::calls_without_place, Client::awaited).
+// The connection of a call counts what has no place, and what lacks a message (Client::refused_calls, Client::awaited).
 // The edge bounds both.
 //
 // Thread safety: all members of the account. A place has one user at a time.
@@ -97,7 +96,6 @@ class CallAccount {
       place->bytes_ = bytes;
     } else {
       connection->refused_calls.fetch_add(1, std::memory_order_relaxed);
-      connection->calls_without_place.fetch_add(1, std::memory_order_relaxed);
     }
     return status;
   }

@@ -55,8 +55,16 @@ void bound_connections(const ServiceOptions& options, grpc::ServerBuilder* build
 }
 
 void log_connections(const Connections::Report& report) {
-  spdlog::warn("kilokvd refused or cut off connections refused={} cut_off={} last_address={} reason=\"{}\"",
-               report.refused, report.cut_off, report.address, report.why);
+  if (report.refused + report.cut_off > 0) {
+    spdlog::warn("kilokvd refused or cut off connections refused={} cut_off={} last_address={} reason=\"{}\"",
+                 report.refused, report.cut_off, report.address, report.why);
+  }
+  if (report.crowds > 0) {
+    spdlog::warn(
+        "kilokvd reads the connections of an address in turns times={} last_address={} reason=\"many of them had "
+        "sent calls, and connections of others waited\"",
+        report.crowds, report.crowd);
+  }
 }
 
 void log_tls(TlsFiles::Level level, const std::string& what, const std::string& detail) {
@@ -152,7 +160,6 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
                    .message_bytes = use.message_bytes,
                    .forgiven_bytes = use.forgiven_bytes,
                    .refused_calls = use.refused_calls,
-                   .calls_without_place = use.calls_without_place,
                    .calls_without_login = use.calls_without_login,
                    .late_since_ms = use.late_since_ms};
   };

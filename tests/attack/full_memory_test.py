@@ -9,6 +9,8 @@
     hidden_well   the same with many short calls, whose headers may have been long
     hidden_wrong  the same with short calls of a method that the server does not have
     silent        calls whose messages do not come, with long headers
+    silent_short  very many of them, with short headers; many_sessions and health: the same with other calls
+    many_gets     very many calls that succeed at once; many_unknown: the same with a method that the server does not have
     slow          sessions whose first message comes slowly and never ends, while their connections make short calls
     slow_check    the same with health checks, which need no login
     slow_long     the same with sessions whose messages say that they are long
@@ -50,8 +52,12 @@ UNFINISHED = 3900000  # bytes of a message that lacks its end
 LONG_HEADERS = (("padding", "y" * 7000),)
 FIVE_TIMES = 5 * (("padding", "y" * 1400),)  # 5 bytes, when the field has an index
 CALLS = 224 << 20  # bytes of calls that gRPC has begun, and that the server has not refused yet (docs/limits.md)
+GET = http2.message(http2.bytes_field(1, b"key"))
+MANY_S = 2  # the longest answer while there are very many calls: the first round of gRPC, before connections take turns
 LONGEST_S = 5  # an answer may take so long then, with a new connection
 LATE = "ended calls whose messages were late"  # in the log
+CUT_OFF = "cut_off=[1-9]|a flood came from this address"  # likewise
+TURNS = "reads the connections of an address in turns"  # likewise
 HARM_S, FAILURES_MAX = 2, 10  # unfinished messages: so long, and so often, calls of others may fail
 
 
@@ -268,7 +274,7 @@ class PatientClient:
         self._light.process.wait()
 
 
-def held_back(name, seconds, connections=64, attack=hold_back, seen="cut_off=[1-9]|a flood came from this address", **how):
+def held_back(name, seconds, connections=64, attack=hold_back, seen=CUT_OFF, longest_s=LONGEST_S, **how):
     """Messages that lack their end, or calls without a message, by many connections: gRPC keeps them. When its memory is
     full, gRPC ends connections, also those of others. The server sees that only when it has happened. So this measures the
     harm: the light client fails at the beginning at most, until those connections are cut off.
@@ -277,8 +283,9 @@ def held_back(name, seconds, connections=64, attack=hold_back, seen="cut_off=[1-
         light = PatientClient(server)
         light.run(0.5)
         before = rss_of(server.pid)
-        growth = status(server)["memory"]["grpc"]["bound_bytes"] + CALLS  # neither is in use before
-        is_filled = status(server)["memory_limit_bytes"] <= FILLED_LIMIT
+        bounds = {name: part["bound_bytes"] for name, part in status(server)["memory"].items()}
+        growth = bounds["grpc"] + bounds["calls"] + CALLS  # none of them is in use before
+        limit_is_low = status(server)["memory_limit_bytes"] <= FILLED_LIMIT
         began = time.monotonic()
         attacker = Attacker(attack, server.endpoint, connections=connections, **how)
         times = light.run(HARM_S * SLOWER)
@@ -291,17 +298,22 @@ def held_back(name, seconds, connections=64, attack=hold_back, seen="cut_off=[1-
               f"{server.look_at_memory() >> 20} MiB", flush=True)
         if re.search(seen, server.log.read_text()) is None:
             # Late calls end when they may hold too much. That takes long where a lot is allowed.
-            assert seen == LATE and not is_filled, "nothing was cut off"
+            assert seen == LATE and not limit_is_low, "nothing was cut off, and no connections took turns"
             print(f"{name}: no call was late and held too much, because the limit on memory is high", flush=True)
         check_memory(server.look_at_memory() - before <= growth,
                      f"from {before >> 20} MiB; at most {growth >> 20} more are wanted")
-        assert max(times) < LONGEST_S * SLOWER, f"the light client waited {max(times):.1f} s"
+        assert max(times) < longest_s * SLOWER, f"the light client waited {max(times):.1f} s"
         # A sanitizer slows the server, and not its clients: then half of the attack's time may be bad.
         harm = HARM_S if SLOWER == 1 else (HARM_S + seconds) * SLOWER / 2
         assert light.failed_at - began <= harm, f"a call failed {light.failed_at - began:.1f} s after the start"
         assert light.failures <= FAILURES_MAX, f"{light.failures} calls of the light client failed"
         assert light.answers <= server.value("light") <= light.answers + light.failures, "the books of the light client"
         assert server.stop() == 0
+
+
+def many_calls(name, seconds, **how):
+    """120,000 calls at a time. gRPC reads one connection after the other, and what it finds on one takes it 25 ms."""
+    held_back(name, seconds, connections=240, calls=500, indexed=True, seen=f"{CUT_OFF}|{TURNS}", longest_s=MANY_S, **how)
 
 
 def attacks_on_all_parts(server, lease_us):
@@ -507,7 +519,7 @@ def main():
     parser.add_argument("--lease", type=int, default=3600, help="seconds of the sessions' leases")
     parser.add_argument("--strict", action="store_true", help="look again after 30 s")
     parser.add_argument("--accounts-max", type=int, default=20000000, help="most accounts of the honest load")
-    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "hidden_well", "hidden_wrong", "silent", "silent_short", "health", "slow", "slow_check", "slow_long"), help="one attack")
+    parser.add_argument("--only", choices=("everything", "honest", "unfinished", "hidden", "hidden_well", "hidden_wrong", "silent", "silent_short", "many_gets", "many_unknown", "many_sessions", "health", "slow", "slow_check", "slow_long"), help="one attack")
     options = parser.parse_args()
     if options.limit:
         os.environ["KILOKV_MEMORY_LIMIT"] = options.limit
@@ -519,10 +531,11 @@ def main():
                                                 headers=FIVE_TIMES, indexed=True, seen=LATE),
                "hidden_wrong": lambda: held_back("hidden_wrong", options.seconds, calls=4, short_calls=10, short_path="Wrong"),
                "silent": lambda: held_back("silent", options.seconds, calls=1000, part=b"", headers=LONG_HEADERS),
-               "silent_short": lambda: held_back("silent_short", options.seconds, connections=240, calls=500, part=b"",
-                                                 indexed=True),
-               "health": lambda: held_back("health", options.seconds, connections=240, calls=500, part=b"", indexed=True,
-                                           path="/grpc.health.v1.Health/Watch"),
+               "silent_short": lambda: many_calls("silent_short", options.seconds, part=b""),
+               "many_gets": lambda: many_calls("many_gets", options.seconds, path="Get", part=GET),
+               "many_unknown": lambda: many_calls("many_unknown", options.seconds, path="Wrong", part=GET),
+               "many_sessions": lambda: many_calls("many_sessions", options.seconds, path="Session", part=b""),
+               "health": lambda: many_calls("health", options.seconds, path="/grpc.health.v1.Health/Watch", part=b""),
                # The bytes are so few that they might be the headers of the short calls.
                "slow": lambda: held_back("slow", 5 * options.seconds, attack=drip, bytes_each=2000, short_calls=3,
                                          path="Session", seen=LATE),

@@ -44,13 +44,8 @@ ConnectionUse ClientTable::use_of(const std::string& peer, std::int64_t now_ms) 
   const std::shared_ptr<Client> client = find(peer);
   if (client == nullptr) return {};
   const auto now = [](const std::atomic<std::uint64_t>& number) { return number.load(std::memory_order_relaxed); };
-  return {.accounted_bytes = now(client->accounted_bytes),
-          .message_bytes = now(client->message_bytes),
-          .forgiven_bytes = now(client->forgiven_bytes),
-          .refused_calls = now(client->refused_calls),
-          .calls_without_place = now(client->calls_without_place),
-          .calls_without_login = now(client->calls_without_login),
-          .late_since_ms = client->awaited.late_since_ms(now_ms)};
+  return {now(client->accounted_bytes), now(client->message_bytes),       now(client->forgiven_bytes),
+          now(client->refused_calls),   now(client->calls_without_login), client->awaited.late_since_ms(now_ms)};
 }
 
 // The name of an address is never that of a connection, because it has no port.

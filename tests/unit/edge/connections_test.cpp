@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -69,13 +70,12 @@ class ConnectionsTest : public testing::Test {
       ++inspections_;
       return found_;
     };
-    callbacks.use_of = [this](const std::string& peer) {
+    callbacks.use_of = [this](const std::string&) {
       return PeerUse{.accounted_bytes =
                          accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load(),
                      .message_bytes = message_bytes_.load(),
                      .forgiven_bytes = forgives_all_.load() ? forgiven_.fetch_add(std::uint64_t{1} << 32) : 0,
                      .refused_calls = refused_calls_.load(),
-                     .calls_without_place = calls_without_place_of(peer),
                      .late_since_ms = late_since_ms_.load()};
     };
     callbacks.end_late_calls = [this](const Connections::Late& late) {
@@ -94,16 +94,12 @@ class ConnectionsTest : public testing::Test {
     };
     callbacks.on_report = [this](const Connections::Report& report) {
       const std::lock_guard lock(mutex_);
+      if (report.crowds > 0) crowd_ = report.crowd;
       reports_.push_back(std::to_string(report.refused) + "+" + std::to_string(report.cut_off) + " " + report.address +
                          ": " + report.why);
     };
     connections_ = std::make_unique<Connections>(std::move(*listener), limits, std::move(callbacks));
     connections_->start();
-  }
-
-  std::uint64_t calls_without_place_of(const std::string& peer) const {
-    const std::uint64_t calls = calls_without_place_.load();
-    return calls > 0 && peer.starts_with(crowd_) ? calls : 0;
   }
 
   void read_to_the_end(const Descriptor& connection) {
@@ -165,6 +161,7 @@ class ConnectionsTest : public testing::Test {
   std::mutex mutex_;
   std::vector<Descriptor> handed_over_;
   std::vector<std::string> reports_;
+  std::string crowd_;  // the last address whose connections took turns
   std::set<std::string> inspected_;
   std::vector<std::string> to_end_, ended_;  // peers
   std::vector<std::string> ended_calls_;     // the address, and the bytes
@@ -176,8 +173,6 @@ class ConnectionsTest : public testing::Test {
   std::atomic<bool> forgives_all_{false};  // all bytes may be of calls that were refused
   std::atomic<std::uint64_t> forgiven_{0};
   std::atomic<std::uint64_t> refused_calls_{0};               // of each connection
-  std::atomic<std::uint64_t> calls_without_place_{0};         // of each connection whose name begins like this:
-  std::string crowd_;                                         // set before there are any
   std::atomic<std::int64_t> late_since_ms_{PeerUse::kNever};  // likewise
   std::atomic<std::uint64_t> message_bytes_{0};
   bool reads_for_ever_ = false;
@@ -190,7 +185,7 @@ std::string name_of(const Descriptor& client) {
   sockaddr_in own = {};
   socklen_t size = sizeof own;
   EXPECT_EQ(::getsockname(client.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
-  return std::string("ipv4:") + ::inet_ntoa(own.sin_addr) + ":" + std::to_string(ntohs(own.sin_port));
+  return "ipv4:127.0.0.1:" + std::to_string(ntohs(own.sin_port));
 }
 
 TEST_F(ConnectionsTest, NamedConnectionsEndAndTheOthersStay) {
@@ -736,52 +731,87 @@ TEST_F(FloodTest, TheConnectionsOfAnAddressShareABound) {
   EXPECT_NE(report().find("the calls of its address: more than 800 in a second were cancelled"), std::string::npos);
 }
 
-TEST_F(FloodTest, CallsOfAnAddressThatFindNoPlaceHaveABound) {
+TEST_F(FloodTest, WhatAFloodHasSentIsNotRead) {
   accounts_for_all_ = true;
   start(limits(10, 10));
-  crowd_ = "ipv4:127.0.0.2:";
-  std::vector<Descriptor> clients;
-  for (int i = 0; i < 2; ++i) clients.push_back(connect(2));
-  const Descriptor other = connect(3);
-  ASSERT_TRUE(soon([&] { return handed_over() == 3; }));
-  calls_without_place_ += 90;
-  look(other);
-  EXPECT_EQ(connections_->counts().cut_off, 0u) << "180 at once, of 200 that may be";
-  ASSERT_TRUE(soon([&] {
-    calls_without_place_ += 20;  // faster than each 100 ms
-    return connections_->counts().cut_off == 2;
-  }));
-  EXPECT_NE(report().find("127.0.0.2: more than 200 calls of its address in a second were refused unread "
-                          "(--calls-bytes-max, --connection-cancels-max)"),
-            std::string::npos)
-      << report();
-  EXPECT_TRUE(is_closed(connect(2))) << "it has to pause";
-  look(other);
-  EXPECT_EQ(connections_->counts().cut_off, 2u);
+  const Descriptor client = connect(2);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  ASSERT_TRUE(send(client, 10000));
+  const std::vector<char> calls(1000);
+  ASSERT_EQ(::send(client.get(), calls.data(), calls.size(), 0), 1000);
+  ASSERT_EQ(::send(client.get(), calls.data(), 1, MSG_OOB), 1);
+  ASSERT_EQ(::send(client.get(), calls.data(), calls.size(), 0), 1000);
+  find({.started = 1000, .answered = 0, .failed = 1000});
+  ASSERT_TRUE(soon([&] { return connections_->counts().cut_off == 1; }));
+  char byte = 0;
+  EXPECT_EQ(::recv(handed_over_[0].get(), &byte, 1, MSG_DONTWAIT), 0);
 }
 
-TEST_F(FloodTest, CallsOfSuchAnAddressThatNobodyHasReadAreNotRead) {
-  accounts_for_all_ = true;
-  start(limits(10, 10));
-  const Descriptor crowd = connect(2);
-  crowd_ = name_of(crowd);
-  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
-  const Descriptor quiet = connect(2), few = connect(2), many = connect(2), other = connect(3);
-  ASSERT_TRUE(soon([&] { return handed_over() == 5; }));
-  const std::vector<char> calls(1025);
-  ASSERT_EQ(::send(few.get(), calls.data(), 1024, 0), 1024);
-  for (const Descriptor* client : {&many, &other}) ASSERT_EQ(::send(client->get(), calls.data(), 1025, 0), 1025);
-  calls_without_place_ = 201;
-  ASSERT_TRUE(soon([&] { return connections_->counts().cut_off == 2; }));
-  std::vector<char> read(2000);
-  const auto left = [&](std::size_t number) {
-    return ::recv(handed_over_[number].get(), read.data(), read.size(), MSG_DONTWAIT);
-  };
-  EXPECT_EQ(left(0), 0) << "the end";
-  EXPECT_EQ(left(1), -1) << "nothing yet";
-  EXPECT_EQ(left(2), 1024);
-  EXPECT_EQ(left(3), 0) << "they are gone";
-  EXPECT_EQ(left(4), 1025);
+// A crowd of connections of 127.0.0.2, and one of 127.0.0.3.
+class CrowdTest : public FloodTest {
+ protected:
+  static constexpr std::size_t kMany = 6;
+
+  void SetUp() override {
+    accounts_for_all_ = true;
+    start(limits(20, 20));
+    for (std::size_t i = 0; i <= kMany; ++i) {
+      clients_.push_back(connect(i < kMany ? 2 : 3));
+      ASSERT_TRUE(soon([&] { return handed_over() == i + 1; }));
+    }
+  }
+  void send_calls(const Descriptor& client) {
+    const std::vector<char> calls(100);
+    ASSERT_EQ(::send(client.get(), calls.data(), calls.size(), 0), 100);
+  }
+  // The connections that gRPC would read now.
+  std::vector<std::size_t> readable() {
+    std::vector<std::size_t> numbers;
+    for (std::size_t i = 0; i < handed_over_.size(); ++i) {
+      pollfd one = {.fd = handed_over_[i].get(), .events = POLLIN, .revents = 0};
+      if (::poll(&one, 1, 0) == 1) numbers.push_back(i);
+    }
+    return numbers;
+  }
+  ssize_t read(std::size_t number) {
+    std::vector<char> bytes(1000);
+    return ::recv(handed_over_[number].get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  }
+
+  std::vector<Descriptor> clients_;
+};
+
+TEST_F(CrowdTest, IsReadInTurnsUntilNobodyWaits) {
+  for (const Descriptor& client : clients_) send_calls(client);
+  ASSERT_TRUE(soon([&] { return readable().size() == 2; }));
+  EXPECT_EQ(read(kMany), 100) << "the other address does not wait";
+  std::set<std::size_t> were_read;
+  while (were_read.size() < kMany) {
+    ASSERT_TRUE(soon([&] { return !readable().empty(); }));
+    for (const std::size_t number : readable()) {
+      EXPECT_EQ(read(number), 100);
+      EXPECT_TRUE(were_read.insert(number).second);
+    }
+  }
+  ASSERT_TRUE(soon([&] {
+    const std::lock_guard lock(mutex_);
+    return crowd_ == "127.0.0.2";
+  }));
+  for (int i = 0; i < 2; ++i) {  // when the turns have ended, all can be read at once
+    send_calls(clients_[static_cast<std::size_t>(i)]);
+  }
+  EXPECT_TRUE(soon([&] { return readable().size() == 2; }));
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+}
+
+TEST_F(CrowdTest, AnEndGetsNoTurn) {
+  for (const Descriptor& client : clients_) send_calls(client);
+  ASSERT_TRUE(soon([&] { return readable().size() == 2; }));
+  const std::size_t held = readable().front() == 0 ? 1 : 0;
+  ::shutdown(clients_[held].get(), SHUT_WR);
+  EXPECT_TRUE(soon([&] { return connections_->counts().open == kMany; }));
+  EXPECT_EQ(read(held), 0) << "its calls are gone";
+  EXPECT_TRUE(is_closed(clients_[held]));
 }
 
 TEST_F(FloodTest, SomeCancelledCallsAreNot) {

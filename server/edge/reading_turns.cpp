@@ -1,0 +1,104 @@
+#include "server/edge/reading_turns.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+namespace kilokv::server {
+
+void ReadingTurns::begin(int connection, const std::string& address) {
+  Reader& reader = readers_[connection] = Reader{.connection = connection, .address = address, .turn = ++last_turn_};
+  if (takes_turns(address)) set_held(&reader, true);
+}
+
+void ReadingTurns::see(int connection, std::uint64_t read, std::uint64_t waiting, std::int64_t now_ms) {
+  Reader& reader = readers_.at(connection);
+  const bool was_read = read > reader.read;
+  if (was_read || reader.waiting == 0) reader.unread_since_ms = now_ms;
+  reader.was_read = reader.was_read || was_read || waiting == 0;
+  reader.read = read;
+  reader.waiting = waiting;
+}
+
+std::vector<std::string> ReadingTurns::decide(std::int64_t now_ms) {
+  std::vector<std::string> found;
+  const bool others_wait = find_crowds(now_ms, &found);
+  if (crowds_.empty()) return found;
+  std::unordered_map<std::string, std::vector<Reader*>> readers;
+  for (auto& [connection, reader] : readers_) {
+    if (takes_turns(reader.address)) readers[reader.address].push_back(&reader);
+  }
+  for (auto crowd = crowds_.begin(); crowd != crowds_.end();) {
+    const bool goes_on = take_turns(&crowd->second, readers[crowd->first], others_wait, now_ms);
+    crowd = goes_on ? std::next(crowd) : crowds_.erase(crowd);
+  }
+  return found;
+}
+
+bool ReadingTurns::find_crowds(std::int64_t now_ms, std::vector<std::string>* found) {
+  struct Waiting {
+    std::size_t connections = 0;
+    bool too_long = false;
+  };
+  std::unordered_map<std::string, Waiting> by_address;
+  for (const auto& [connection, reader] : readers_) {
+    if (reader.waiting == 0 || takes_turns(reader.address)) continue;
+    Waiting& waiting = by_address[reader.address];
+    ++waiting.connections;
+    waiting.too_long = waiting.too_long || now_ms - reader.unread_since_ms >= (any() ? kUnreadAgainMs : kUnreadMs);
+  }
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (const auto& [address, waiting] : by_address) {
+    if (waiting.too_long) least = std::min(least, waiting.connections);
+  }
+  if (least == std::numeric_limits<std::size_t>::max()) return false;
+  for (const auto& [address, waiting] : by_address) {
+    if (waiting.connections < kCrowd || waiting.connections / kCrowdTimes < least) continue;
+    crowds_.emplace(address, Crowd{.waited_ms = now_ms});
+    found->push_back(address);
+  }
+  return true;
+}
+
+bool ReadingTurns::take_turns(Crowd* crowd, const std::vector<Reader*>& readers, bool others_wait,
+                              std::int64_t now_ms) {
+  std::vector<Reader*> line, reading, done;  // whose turn comes, is now, and has been
+  for (Reader* const reader : readers) {
+    if (reader->is_held) {
+      if (reader->waiting > 0) line.push_back(reader);
+    } else {
+      (reader->was_read ? done : reading).push_back(reader);
+    }
+  }
+  crowd->in_time = !others_wait && reading.empty() && done.size() >= crowd->at_once ? crowd->in_time + 1 : 0;
+  if (others_wait) {
+    crowd->at_once = std::max<std::size_t>(1, crowd->at_once / 2);
+  } else if (crowd->in_time >= kInTime) {
+    crowd->at_once += std::max<std::size_t>(1, crowd->at_once / 4);
+    crowd->in_time = 0;
+  }
+  const std::size_t places = crowd->at_once - std::min(crowd->at_once, reading.size());
+  const std::size_t next = std::min(places, line.size());
+  if (next < line.size()) crowd->waited_ms = now_ms;
+  if (now_ms - crowd->waited_ms >= kEndMs) {
+    for (Reader* const reader : readers) set_held(reader, false);
+    return false;
+  }
+  const auto is_before = [](const Reader* a, const Reader* b) { return a->turn < b->turn; };
+  std::sort(reading.begin(), reading.end(), is_before);
+  std::partial_sort(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(next), line.end(), is_before);
+  for (std::size_t i = crowd->at_once; i < reading.size(); ++i) set_held(reading[i], true);
+  for (std::size_t i = places - next; i < done.size(); ++i) set_held(done[i], true);
+  for (std::size_t i = 0; i < next; ++i) set_held(line[i], false);
+  return true;
+}
+
+void ReadingTurns::set_held(Reader* reader, bool is_held) {
+  if (reader->is_held == is_held) return;
+  reader->is_held = is_held;
+  reader->was_read = false;
+  reader->turn = ++last_turn_;
+  hold_(reader->connection, is_held);
+}
+
+}  // namespace kilokv::server

@@ -1,0 +1,77 @@
+// Which connections are read, and which wait for their turn.
+//
+// gRPC reads one connection after the other. It begins all calls that it finds on one before it reads the next, and
+// 500 calls take about 25 ms of a core. So after one address has sent many calls on many connections, a connection of
+// somebody else would wait for seconds. Once such a connection has waited for kUnreadMs, the connections of the crowded
+// address take turns: the first in line are read, and the others are held back. How many are read at once follows from
+// what the server manages: more after all of them were read between two looks, and half as many while somebody else
+// waits again. The turns end when no connection has waited for one for kEndMs.
+//
+// Times are in milliseconds, of a clock that never goes back. Thread safety: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace kilokv::server {
+
+class ReadingTurns {
+ public:
+  static constexpr std::int64_t kUnreadMs = 100, kUnreadAgainMs = 30, kEndMs = 1000;
+  // So many waiting connections of an address are a crowd, if they are also kCrowdTimes as many as those of an address
+  // whose connections have waited too long.
+  static constexpr std::size_t kCrowd = 4, kCrowdTimes = 4;
+  // More are read at once after so many looks in a row that found all of them read.
+  static constexpr int kInTime = 5;
+  // Holds a connection back, or lets it be read.
+  using Hold = std::function<void(int connection, bool is_held)>;
+
+  explicit ReadingTurns(Hold hold) : hold_(std::move(hold)) {}
+
+  void begin(int connection, const std::string& address);
+  void end(int connection) { readers_.erase(connection); }
+  // A look has found that so many bytes of this connection were read since it began, and that so many wait.
+  void see(int connection, std::uint64_t read, std::uint64_t waiting, std::int64_t now_ms);
+  // Decides whose turn it is, after a look at all connections that take turns. Returns the addresses whose connections
+  // take turns from now on.
+  std::vector<std::string> decide(std::int64_t now_ms);
+
+  // Some connections take turns, and need looks at short intervals.
+  bool any() const { return !crowds_.empty(); }
+  bool takes_turns(const std::string& address) const { return crowds_.contains(address); }
+
+ private:
+  struct Reader {
+    int connection = -1;
+    std::string address;
+    std::uint64_t read = 0, waiting = 0;  // bytes
+    std::int64_t unread_since_ms = 0;     // while some bytes wait
+    std::uint64_t turn = 0;               // the lowest is the first in line
+    bool is_held = false;
+    bool was_read = false;  // in its turn, or there was nothing to read
+  };
+  // An address whose connections take turns.
+  struct Crowd {
+    std::size_t at_once = 1;
+    int in_time = 0;             // looks in a row that found all of them read
+    std::int64_t waited_ms = 0;  // when a connection waited for its turn last
+  };
+
+  // Returns whether connections of addresses that take no turns have waited too long. Adds to `found`.
+  bool find_crowds(std::int64_t now_ms, std::vector<std::string>* found);
+  // Returns false if the turns have ended.
+  bool take_turns(Crowd* crowd, const std::vector<Reader*>& readers, bool others_wait, std::int64_t now_ms);
+  void set_held(Reader* reader, bool is_held);
+
+  const Hold hold_;
+  std::unordered_map<int, Reader> readers_;
+  std::unordered_map<std::string, Crowd> crowds_;  // by address
+  std::uint64_t last_turn_ = 0;
+};
+
+}  // namespace kilokv::server
