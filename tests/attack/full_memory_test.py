@@ -297,9 +297,9 @@ def held_back(name, seconds, connections=64, attack=hold_back, seen=CUT_OFF, lon
               f"{max(times) * 1e3:.1f} ms; {light.failures} of its calls failed{last}; RSS at most "
               f"{server.look_at_memory() >> 20} MiB", flush=True)
         if re.search(seen, server.log.read_text()) is None:
-            # Late calls end when they may hold too much. That takes long where a lot is allowed.
-            assert seen == LATE and not limit_is_low, "nothing was cut off, and no connections took turns"
-            print(f"{name}: no call was late and held too much, because the limit on memory is high", flush=True)
+            # Where a lot of memory is allowed, an attack may stay within all bounds. It must not harm then, either.
+            assert TURNS not in seen and not limit_is_low, "nothing was cut off, and no connections took turns"
+            print(f"{name}: nothing was cut off, because the limit on memory is high", flush=True)
         check_memory(server.look_at_memory() - before <= growth,
                      f"from {before >> 20} MiB; at most {growth >> 20} more are wanted")
         assert max(times) < longest_s * SLOWER, f"the light client waited {max(times):.1f} s"
