@@ -46,8 +46,6 @@ constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds 
 constexpr std::int64_t kEndMs = 1000;    // so long, calls may take to end
 // Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
-// A connection that is held back can be read when so much of it waits. The system would give it more memory for more.
-constexpr int kHeldBytes = 1 << 16;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
 constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other
 constexpr std::size_t kPenaltiesMax = 10000;
@@ -103,7 +101,7 @@ SocketBytes bytes_of(int socket) {
 // Who waits for bytes of a socket that is held back does not see them, unless the socket's memory is full or the peer
 // has ended its side.
 void hold(int socket, bool is_held) {
-  const int least = is_held ? kHeldBytes : 1;
+  const int least = is_held ? ReadingTurns::kHeldBytes : 1;
   ::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
 }
 
@@ -374,11 +372,16 @@ void Connections::give_turns(std::int64_t now_ms) {
       if (turns_.takes_turns(connection.peer.address)) look_at(&connection, now_ms);
     }
   }
-  for (const std::string& address : turns_.decide(now_ms)) {
+  const ReadingTurns::Decision decision = turns_.decide(now_ms);
+  for (const std::string& address : decision.crowds) {
     ++unreported_.crowds;
     unreported_.crowd = address;
   }
-  hurries_ = hurries_ || turns_.any();
+  for (const int number : decision.to_cut_off) {
+    cut_off(number, now_ms, true,
+            "the connections of its address take turns, and it was read out of turn while others waited");
+  }
+  hurries_ = hurries_ || turns_.hurries();
 }
 
 void Connections::inspect(int descriptor, std::int64_t now_ms) {

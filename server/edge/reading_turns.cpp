@@ -20,44 +20,57 @@ void ReadingTurns::see(int connection, std::uint64_t read, std::uint64_t waiting
   reader.waiting = waiting;
 }
 
-std::vector<std::string> ReadingTurns::decide(std::int64_t now_ms) {
-  std::vector<std::string> found;
-  const bool others_wait = find_crowds(now_ms, &found);
-  if (crowds_.empty()) return found;
+ReadingTurns::Decision ReadingTurns::decide(std::int64_t now_ms) {
+  Decision decision;
+  const std::int64_t others_wait_ms = find_crowds(now_ms, &decision.crowds);
+  if (crowds_.empty()) return decision;
   std::unordered_map<std::string, std::vector<Reader*>> readers;
   for (auto& [connection, reader] : readers_) {
-    if (takes_turns(reader.address)) readers[reader.address].push_back(&reader);
+    if (!takes_turns(reader.address)) continue;
+    readers[reader.address].push_back(&reader);
+    const bool is_out_of_turn = reader.is_held && reader.waiting >= kHeldBytes / 2;
+    if (is_out_of_turn && others_wait_ms >= kUnbearableMs) decision.to_cut_off.push_back(connection);
   }
   for (auto crowd = crowds_.begin(); crowd != crowds_.end();) {
-    const bool goes_on = take_turns(&crowd->second, readers[crowd->first], others_wait, now_ms);
+    const bool goes_on = take_turns(&crowd->second, readers[crowd->first], others_wait_ms > 0, now_ms);
     crowd = goes_on ? std::next(crowd) : crowds_.erase(crowd);
   }
-  return found;
+  return decision;
 }
 
-bool ReadingTurns::find_crowds(std::int64_t now_ms, std::vector<std::string>* found) {
+std::int64_t ReadingTurns::find_crowds(std::int64_t now_ms, std::vector<std::string>* found) {
   struct Waiting {
     std::size_t connections = 0;
-    bool too_long = false;
+    std::int64_t longest_ms = 0;
   };
   std::unordered_map<std::string, Waiting> by_address;
   for (const auto& [connection, reader] : readers_) {
     if (reader.waiting == 0 || takes_turns(reader.address)) continue;
     Waiting& waiting = by_address[reader.address];
     ++waiting.connections;
-    waiting.too_long = waiting.too_long || now_ms - reader.unread_since_ms >= (any() ? kUnreadAgainMs : kUnreadMs);
+    waiting.longest_ms = std::max(waiting.longest_ms, now_ms - reader.unread_since_ms);
   }
-  std::size_t least = std::numeric_limits<std::size_t>::max();
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  std::size_t least = kNone, least_too_long = kNone, most = 0;  // connections of an address
+  std::int64_t longest_ms = 0;
   for (const auto& [address, waiting] : by_address) {
-    if (waiting.too_long) least = std::min(least, waiting.connections);
+    least = std::min(least, waiting.connections);
+    if (waiting.longest_ms >= (any() ? kUnreadAgainMs : kUnreadMs)) {
+      least_too_long = std::min(least_too_long, waiting.connections);
+      longest_ms = std::max(longest_ms, waiting.longest_ms);
+    }
+    most = std::max(most, waiting.connections);
   }
-  if (least == std::numeric_limits<std::size_t>::max()) return false;
+  const auto is_crowd = [](std::size_t connections, std::size_t others) {
+    return connections >= kCrowd && connections / kCrowdTimes >= others;
+  };
+  may_come_ = is_crowd(most, least);
   for (const auto& [address, waiting] : by_address) {
-    if (waiting.connections < kCrowd || waiting.connections / kCrowdTimes < least) continue;
+    if (!is_crowd(waiting.connections, least_too_long)) continue;
     crowds_.emplace(address, Crowd{.waited_ms = now_ms});
     found->push_back(address);
   }
-  return true;
+  return longest_ms;
 }
 
 bool ReadingTurns::take_turns(Crowd* crowd, const std::vector<Reader*>& readers, bool others_wait,

@@ -7,6 +7,9 @@
 // what the server manages: more after all of them were read between two looks, and half as many while somebody else
 // waits again. The turns end when no connection has waited for one for kEndMs.
 //
+// The system cannot hold back a connection whose buffer is full. If that makes others wait for kUnbearableMs, such
+// connections have to be cut off.
+//
 // Times are in milliseconds, of a clock that never goes back. Thread safety: none.
 #pragma once
 
@@ -22,7 +25,10 @@ namespace kilokv::server {
 
 class ReadingTurns {
  public:
-  static constexpr std::int64_t kUnreadMs = 100, kUnreadAgainMs = 30, kEndMs = 1000;
+  static constexpr std::int64_t kUnreadMs = 60, kUnreadAgainMs = 30, kEndMs = 1000;
+  static constexpr std::int64_t kUnbearableMs = 1000;
+  // A connection that is held back is read all the same when so many bytes of it wait (or less, if it has less room).
+  static constexpr int kHeldBytes = 1 << 16;
   // So many waiting connections of an address are a crowd, if they are also kCrowdTimes as many as those of an address
   // whose connections have waited too long.
   static constexpr std::size_t kCrowd = 4, kCrowdTimes = 4;
@@ -37,12 +43,16 @@ class ReadingTurns {
   void end(int connection) { readers_.erase(connection); }
   // A look has found that so many bytes of this connection were read since it began, and that so many wait.
   void see(int connection, std::uint64_t read, std::uint64_t waiting, std::int64_t now_ms);
-  // Decides whose turn it is, after a look at all connections that take turns. Returns the addresses whose connections
-  // take turns from now on.
-  std::vector<std::string> decide(std::int64_t now_ms);
+  struct Decision {
+    std::vector<std::string> crowds;  // addresses whose connections take turns from now on
+    std::vector<int> to_cut_off;  // connections that are read out of turn, while others have waited for kUnbearableMs
+  };
+  // Decides whose turn it is, after a look at all connections that take turns.
+  Decision decide(std::int64_t now_ms);
 
-  // Some connections take turns, and need looks at short intervals.
   bool any() const { return !crowds_.empty(); }
+  // Looks are needed at short intervals: some connections take turns, or will if others have to wait for longer.
+  bool hurries() const { return any() || may_come_; }
   bool takes_turns(const std::string& address) const { return crowds_.contains(address); }
 
  private:
@@ -62,8 +72,9 @@ class ReadingTurns {
     std::int64_t waited_ms = 0;  // when a connection waited for its turn last
   };
 
-  // Returns whether connections of addresses that take no turns have waited too long. Adds to `found`.
-  bool find_crowds(std::int64_t now_ms, std::vector<std::string>* found);
+  // How long a connection has waited at most, of the addresses that take no turns, if that is too long. Adds to
+  // `found`.
+  std::int64_t find_crowds(std::int64_t now_ms, std::vector<std::string>* found);
   // Returns false if the turns have ended.
   bool take_turns(Crowd* crowd, const std::vector<Reader*>& readers, bool others_wait, std::int64_t now_ms);
   void set_held(Reader* reader, bool is_held);
@@ -71,6 +82,7 @@ class ReadingTurns {
   const Hold hold_;
   std::unordered_map<int, Reader> readers_;
   std::unordered_map<std::string, Crowd> crowds_;  // by address
+  bool may_come_ = false;                          // a crowd, as soon as others have waited too long
   std::uint64_t last_turn_ = 0;
 };
 

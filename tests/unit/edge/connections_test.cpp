@@ -804,6 +804,18 @@ TEST_F(CrowdTest, IsReadInTurnsUntilNobodyWaits) {
   EXPECT_EQ(connections_->counts().cut_off, 0u);
 }
 
+TEST_F(CrowdTest, WhoseBufferIsFullIsCutOff) {
+  for (const Descriptor& client : clients_) send_calls(client);
+  ASSERT_TRUE(soon([&] { return readable().size() == 2; }));
+  const std::size_t held = readable().front() == 0 ? 1 : 0;
+  const std::vector<char> chunk(10000);
+  while (::send(clients_[held].get(), chunk.data(), chunk.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+  }
+  EXPECT_TRUE(soon([&] { return connections_->counts().cut_off == 1; }));
+  EXPECT_TRUE(is_closed(clients_[held]));
+  EXPECT_EQ(connections_->counts().open, kMany);
+}
+
 TEST_F(CrowdTest, AnEndGetsNoTurn) {
   for (const Descriptor& client : clients_) send_calls(client);
   ASSERT_TRUE(soon([&] { return readable().size() == 2; }));

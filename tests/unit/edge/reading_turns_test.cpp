@@ -43,7 +43,9 @@ class ReadingTurnsTest : public testing::Test {
     for (const auto& [number, connection] : connections_) {
       turns_.see(number, connection.read, connection.waiting, now_ms_);
     }
-    return turns_.decide(now_ms_);
+    ReadingTurns::Decision decision = turns_.decide(now_ms_);
+    to_cut_off_ = decision.to_cut_off;
+    return decision.crowds;
   }
   std::vector<int> readable() const {
     std::vector<int> numbers;
@@ -56,6 +58,7 @@ class ReadingTurnsTest : public testing::Test {
   std::int64_t now_ms_ = 1000;
   std::map<int, Connection> connections_;
   std::set<int> held_;
+  std::vector<int> to_cut_off_;  // by the last look
   ReadingTurns turns_{[this](int connection, bool is_held) {
     if (is_held) {
       EXPECT_TRUE(held_.insert(connection).second) << "held twice";
@@ -167,6 +170,22 @@ TEST_F(ReadingTurnsTest, FewerAreReadAtOnceWhenOthersWaitAgain) {
   connections_[other].waiting = 100;
   for (int i = 0; i < 4; ++i) go_on();  // it has waited for long enough at the last two looks
   EXPECT_LE(readable().size() - 1, (before + 2) / 4 + 1);
+}
+
+TEST_F(ReadingTurnsTest, WhatCannotBeHeldBackIsCutOffAfterOthersHaveWaitedForASecond) {
+  const std::vector<int> many = connect("many", 8, 100);
+  const int other = connect("other", 1, 100).front();
+  look();
+  look(ReadingTurns::kUnreadMs);
+  ASSERT_EQ(readable(), (std::vector<int>{many[0], other}));
+  for (const int number : {many[0], many[3]}) connections_[number].waiting = ReadingTurns::kHeldBytes;
+  look(ReadingTurns::kUnbearableMs - ReadingTurns::kUnreadMs - 1);
+  EXPECT_TRUE(to_cut_off_.empty());
+  look(1);
+  EXPECT_EQ(to_cut_off_, std::vector<int>{many[3]}) << "it is the turn of the other one";
+  read(other);
+  look();
+  EXPECT_TRUE(to_cut_off_.empty());
 }
 
 TEST_F(ReadingTurnsTest, ANewConnectionIsLastInLine) {
