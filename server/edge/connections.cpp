@@ -304,8 +304,8 @@ bool Connections::admit(int connection, Peer peer) {
   if (penalty != penalties_.end()) penalty->second.next_ms = now + penalty->second.pause_ms;
   const int on = 1;
   ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  ::setsockopt(connection, SOL_SOCKET, SO_OOBINLINE, &on,
-               sizeof on);  // otherwise bytes after an urgent one do not count
+  // Otherwise what came after an urgent byte does not count as waiting.
+  ::setsockopt(connection, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
   const int number = handing_over_ = duplicate.get();
   const ConnectionAccount account(&limits_, callbacks_.use_of(peer.name), now);
   turns_.begin(number, peer.address);
