@@ -43,6 +43,7 @@ std::uint64_t ConnectionAccount::look(const PeerUse& use, const SocketBytes& byt
   } else {
     sample({looked_ms_, received_, before.message_bytes});
   }
+  messages_ += grown_or_begun(before.message_bytes, use.message_bytes);
   calls_without_login_ += grown_or_begun(before.calls_without_login, use.calls_without_login);
   unused_ += grown(received_, bytes.received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(looked_ms_, now_ms));

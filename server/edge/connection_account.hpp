@@ -109,6 +109,8 @@ class ConnectionAccount {
   std::int64_t tell_late(std::int64_t now_ms);
   // How many bytes that belong to no whole message have been there for a while.
   std::uint64_t lasting() const { return unused_least_.value(); }
+  // More of what was received was whole messages than anything else.
+  bool sends_messages() const { return messages_ > received_ / 2; }
   // What belongs to no whole message is gone. Returns how much that was.
   std::uint64_t lose();
 
@@ -153,6 +155,7 @@ class ConnectionAccount {
   std::int64_t looked_ms_;
   PeerUse use_;
   std::uint64_t received_ = 0, taken_ = 0;
+  std::uint64_t messages_ = 0;  // bytes of whole messages, since the connection began
   std::uint64_t unused_ = 0;
   std::uint64_t calls_without_login_ = 0;  // since the connection began
   Least unused_least_, refused_least_;

@@ -33,7 +33,7 @@ constexpr std::uint64_t kFarTooMany = 4;
 constexpr std::int64_t kReportMs = 10000;
 constexpr std::int64_t kLingerMs = 10000;
 // The most connections that one look reads, and the most of the busiest that it inspects. With these bounds, a look
-// takes about a millisecond.
+// takes about a millisecond. While the connections of an address take turns, it reads all of these, too.
 constexpr std::size_t kLooksMax = 512;
 constexpr std::size_t kInspectionsMax = 32;
 // A connection is inspected when it received so much since the last inspection, and that was a while ago or much more
@@ -105,11 +105,12 @@ void hold(int socket, bool is_held) {
   ::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
 }
 
-// Ends a connection, and drops what nobody has read yet. Another reader may have the begin of it, but nothing after a
-// gap: after the shutdown nothing arrives.
+// Ends a connection, and drops what nobody has read yet. After the shutdown nothing arrives. gRPC may have read the
+// begin of what is dropped. It finds nothing after the gap, unless an urgent byte makes the system stop there for a
+// moment.
 void end_unread(int socket) {
   ::shutdown(socket, SHUT_RDWR);
-  while (::recv(socket, nullptr, std::size_t{1} << 30, MSG_TRUNC | MSG_DONTWAIT) > 0) {  // it stops at urgent bytes
+  while (::recv(socket, nullptr, std::size_t{1} << 30, MSG_TRUNC | MSG_DONTWAIT) > 0) {
   }
 }
 
@@ -161,6 +162,10 @@ void Connections::stop() {
   acceptor_.join();
   watching_.store(false);
   watcher_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    turns_.stop();
+  }
   listener_.sockets.clear();
 }
 
@@ -225,10 +230,6 @@ void Connections::on_event(int descriptor, std::uint32_t events) {
   if (found == connections_.end()) return;
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return end(descriptor, now_ms());
   if ((events & EPOLLRDHUP) != 0 && found->second.half_closed_ms == 0) found->second.half_closed_ms = now_ms();
-  if ((events & EPOLLRDHUP) != 0 && turns_.takes_turns(found->second.peer.address)) {
-    end_unread(descriptor);  // the end of its side would get it a turn
-    end(descriptor, now_ms());
-  }
 }
 
 // Returns false if there are no descriptors for more.
@@ -308,7 +309,7 @@ bool Connections::admit(int connection, Peer peer) {
   ::setsockopt(connection, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
   const int number = handing_over_ = duplicate.get();
   const ConnectionAccount account(&limits_, callbacks_.use_of(peer.name), now);
-  turns_.begin(number, peer.address);
+  turns_.begin(number, peer.address, now);
   connections_.emplace(number, Connection{std::move(duplicate), std::move(peer), account});
   count_open();
   accepted_.fetch_add(1, std::memory_order_relaxed);
@@ -366,6 +367,15 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   for (std::size_t i = 0; i < inspections; ++i) inspect(busy[i].second, now_ms);
 }
 
+// Ends a connection that cannot be held back, because the peer has ended its side. What nobody has read is not lost.
+void Connections::drop(int descriptor, std::int64_t now_ms) {
+  Connection& connection = connections_.at(descriptor);
+  look_at(&connection, now_ms);
+  count_loss(&connection, now_ms);
+  end_unread(descriptor);
+  forget(descriptor);
+}
+
 void Connections::give_turns(std::int64_t now_ms) {
   if (turns_.any()) {
     for (auto& [number, connection] : connections_) {
@@ -373,15 +383,22 @@ void Connections::give_turns(std::int64_t now_ms) {
     }
   }
   const ReadingTurns::Decision decision = turns_.decide(now_ms);
+  hurries_ = hurries_ || turns_.hurries();
   for (const std::string& address : decision.crowds) {
     ++unreported_.crowds;
     unreported_.crowd = address;
   }
   for (const int number : decision.to_cut_off) {
-    cut_off(number, now_ms, true,
-            "the connections of its address take turns, and it was read out of turn while others waited");
+    if (connections_.at(number).account.sends_messages()) continue;
+    cut_off(number, now_ms, true, "the connections of its address take turns, and it could not be held back");
   }
-  hurries_ = hurries_ || turns_.hurries();
+  if (!turns_.any()) return;
+  std::vector<int> half_closed;
+  for (const auto& [number, connection] : connections_) {
+    const bool is_half_closed = connection.half_closed_ms != 0;
+    if (is_half_closed && turns_.takes_turns(connection.peer.address)) half_closed.push_back(number);
+  }
+  for (const int number : half_closed) drop(number, now_ms);
 }
 
 void Connections::inspect(int descriptor, std::int64_t now_ms) {

@@ -19,7 +19,7 @@
 // cut off for the messages of its own calls is none: only what it loses counts for its address.
 //
 // An address that sends many calls on many connections is no flood. Where others would wait for it, its connections are
-// read in turns (reading_turns.hpp). Who then ends its side of a connection ends the connection.
+// read in turns (reading_turns.hpp). Then a client that ends its side of a connection loses the whole connection.
 //
 // Other parts may name connections that must end, too.
 //
@@ -130,6 +130,7 @@ class Connections {
   void on_event(int descriptor, std::uint32_t events);
   void look_for_floods(std::int64_t now_ms);
   void give_turns(std::int64_t now_ms);
+  void drop(int descriptor, std::int64_t now_ms);
   void inspect(int descriptor, std::int64_t now_ms);
   void bound_taken(std::int64_t now_ms);
   void bound_unfinished(std::int64_t now_ms);

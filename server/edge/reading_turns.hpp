@@ -5,10 +5,11 @@
 // somebody else would wait for seconds. Once such a connection has waited for kUnreadMs, the connections of the crowded
 // address take turns: the first in line are read, and the others are held back. How many are read at once follows from
 // what the server manages: more after all of them were read between two looks, and half as many while somebody else
-// waits again. The turns end when no connection has waited for one for kEndMs.
+// waits again. A round of all in line takes about kRoundMs at most. The turns end when no connection has waited for one
+// for kEndMs.
 //
-// The system cannot hold back a connection whose buffer is full. If that makes others wait for kUnbearableMs, such
-// connections have to be cut off.
+// The system cannot hold back a connection whose buffer is full. Where others have waited for kUnbearableMs in spite of
+// the turns, connections that are held back and have many bytes have to be cut off.
 //
 // Times are in milliseconds, of a clock that never goes back. Thread safety: none.
 #pragma once
@@ -26,7 +27,10 @@ namespace kilokv::server {
 class ReadingTurns {
  public:
   static constexpr std::int64_t kUnreadMs = 60, kUnreadAgainMs = 30, kEndMs = 1000;
-  static constexpr std::int64_t kUnbearableMs = 1000;
+  static constexpr std::int64_t kUnbearableMs = 500;
+  // A connection that has waited for longer is not read for a reason of its own.
+  static constexpr std::int64_t kNotReadMs = 5000;
+  static constexpr std::int64_t kTurnMs = 200, kRoundMs = 2000, kLookMs = 20;
   // A connection that is held back is read all the same when so many bytes of it wait (or less, if it has less room).
   static constexpr int kHeldBytes = 1 << 16;
   // So many waiting connections of an address are a crowd, if they are also kCrowdTimes as many as those of an address
@@ -39,16 +43,19 @@ class ReadingTurns {
 
   explicit ReadingTurns(Hold hold) : hold_(std::move(hold)) {}
 
-  void begin(int connection, const std::string& address);
+  void begin(int connection, const std::string& address, std::int64_t now_ms);
   void end(int connection) { readers_.erase(connection); }
   // A look has found that so many bytes of this connection were read since it began, and that so many wait.
   void see(int connection, std::uint64_t read, std::uint64_t waiting, std::int64_t now_ms);
   struct Decision {
     std::vector<std::string> crowds;  // addresses whose connections take turns from now on
-    std::vector<int> to_cut_off;  // connections that are read out of turn, while others have waited for kUnbearableMs
+    std::vector<int> to_cut_off;      // connections, unless what they send is cheap to read
   };
-  // Decides whose turn it is, after a look at all connections that take turns.
+  // Decides whose turn it is, after a look at all connections that take turns, and at some of the others. `now_ms`: as
+  // for these looks.
   Decision decide(std::int64_t now_ms);
+  // Nobody is held back any more.
+  void stop();
 
   bool any() const { return !crowds_.empty(); }
   // Looks are needed at short intervals: some connections take turns, or will if others have to wait for longer.
@@ -59,16 +66,19 @@ class ReadingTurns {
   struct Reader {
     int connection = -1;
     std::string address;
-    std::uint64_t read = 0, waiting = 0;  // bytes
-    std::int64_t unread_since_ms = 0;     // while some bytes wait
-    std::uint64_t turn = 0;               // the lowest is the first in line
+    std::uint64_t read = 0, waiting = 0;  // bytes, at the last look
+    std::int64_t seen_ms = 0;
+    std::int64_t unread_since_ms = 0;  // while some bytes wait
+    std::uint64_t turn = 0;            // the lowest is the first in line
+    std::int64_t turn_ms = 0;          // since when it is held, or has its turn
     bool is_held = false;
     bool was_read = false;  // in its turn, or there was nothing to read
   };
   // An address whose connections take turns.
   struct Crowd {
     std::size_t at_once = 1;
-    int in_time = 0;             // looks in a row that found all of them read
+    int in_time = 0;  // looks in a row that found all of them read
+    std::int64_t began_ms = 0;
     std::int64_t waited_ms = 0;  // when a connection waited for its turn last
   };
 
@@ -77,7 +87,8 @@ class ReadingTurns {
   std::int64_t find_crowds(std::int64_t now_ms, std::vector<std::string>* found);
   // Returns false if the turns have ended.
   bool take_turns(Crowd* crowd, const std::vector<Reader*>& readers, bool others_wait, std::int64_t now_ms);
-  void set_held(Reader* reader, bool is_held);
+  bool is_unbearable(const Reader& reader, std::int64_t others_wait_ms, std::int64_t now_ms) const;
+  void set_held(Reader* reader, bool is_held, std::int64_t now_ms);
 
   const Hold hold_;
   std::unordered_map<int, Reader> readers_;

@@ -53,7 +53,7 @@ LONG_HEADERS = (("padding", "y" * 7000),)
 FIVE_TIMES = 5 * (("padding", "y" * 1400),)  # 5 bytes, when the field has an index
 CALLS = 224 << 20  # bytes of calls that gRPC has begun, and that the server has not refused yet (docs/limits.md)
 GET = http2.message(http2.bytes_field(1, b"key"))
-MANY_S = 2  # the longest answer while there are very many calls: the first round of gRPC, before connections take turns
+MANY_S = 3  # the longest answer while there are very many calls: the first round of gRPC, before connections take turns
 LONGEST_S = 5  # an answer may take so long then, with a new connection
 LATE = "ended calls whose messages were late"  # in the log
 CUT_OFF = "cut_off=[1-9]|a flood came from this address"  # likewise
@@ -284,7 +284,8 @@ def held_back(name, seconds, connections=64, attack=hold_back, seen=CUT_OFF, lon
         light.run(0.5)
         before = rss_of(server.pid)
         bounds = {name: part["bound_bytes"] for name, part in status(server)["memory"].items()}
-        growth = bounds["grpc"] + bounds["calls"] + CALLS  # none of them is in use before
+        # None of them is in use before. What a call takes is an estimate.
+        growth = bounds["grpc"] + bounds["calls"] * 5 // 4 + CALLS
         limit_is_low = status(server)["memory_limit_bytes"] <= FILLED_LIMIT
         began = time.monotonic()
         attacker = Attacker(attack, server.endpoint, connections=connections, **how)
@@ -297,9 +298,9 @@ def held_back(name, seconds, connections=64, attack=hold_back, seen=CUT_OFF, lon
               f"{max(times) * 1e3:.1f} ms; {light.failures} of its calls failed{last}; RSS at most "
               f"{server.look_at_memory() >> 20} MiB", flush=True)
         if re.search(seen, server.log.read_text()) is None:
-            # Where a lot of memory is allowed, an attack may stay within all bounds. It must not harm then, either.
-            assert TURNS not in seen and not limit_is_low, "nothing was cut off, and no connections took turns"
-            print(f"{name}: nothing was cut off, because the limit on memory is high", flush=True)
+            # Where a lot of memory is allowed, or the server is fast, an attack may stay within all bounds.
+            assert not limit_is_low or TURNS in seen and max(times) < 0.3, "nothing was cut off, and nobody took turns"
+            print(f"{name}: nothing was cut off, because the limits are high", flush=True)
         check_memory(server.look_at_memory() - before <= growth,
                      f"from {before >> 20} MiB; at most {growth >> 20} more are wanted")
         assert max(times) < longest_s * SLOWER, f"the light client waited {max(times):.1f} s"

@@ -742,7 +742,8 @@ TEST_F(FloodTest, WhatAFloodHasSentIsNotRead) {
   ASSERT_EQ(::send(client.get(), calls.data(), 1, MSG_OOB), 1);
   ASSERT_EQ(::send(client.get(), calls.data(), calls.size(), 0), 1000);
   find({.started = 1000, .answered = 0, .failed = 1000});
-  ASSERT_TRUE(soon([&] { return connections_->counts().cut_off == 1; }));
+  ASSERT_TRUE(soon([&] { return connections_->counts().open == 0; }));
+  EXPECT_EQ(connections_->counts().cut_off, 1u);
   char byte = 0;
   EXPECT_EQ(::recv(handed_over_[0].get(), &byte, 1, MSG_DONTWAIT), 0);
 }
@@ -773,6 +774,16 @@ class CrowdTest : public FloodTest {
     }
     return numbers;
   }
+  std::size_t held() {
+    std::size_t count = 0;
+    for (const Descriptor& connection : handed_over_) {
+      int least = 0;
+      socklen_t size = sizeof least;
+      EXPECT_EQ(::getsockopt(connection.get(), SOL_SOCKET, SO_RCVLOWAT, &least, &size), 0);
+      count += least != 1;
+    }
+    return count;
+  }
   ssize_t read(std::size_t number) {
     std::vector<char> bytes(1000);
     return ::recv(handed_over_[number].get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -797,23 +808,50 @@ TEST_F(CrowdTest, IsReadInTurnsUntilNobodyWaits) {
     const std::lock_guard lock(mutex_);
     return crowd_ == "127.0.0.2";
   }));
-  for (int i = 0; i < 2; ++i) {  // when the turns have ended, all can be read at once
-    send_calls(clients_[static_cast<std::size_t>(i)]);
-  }
-  EXPECT_TRUE(soon([&] { return readable().size() == 2; }));
+  EXPECT_TRUE(soon([&] { return held() == 0; }));
+  for (const Descriptor& client : clients_) send_calls(client);
+  EXPECT_EQ(readable().size(), clients_.size());
   EXPECT_EQ(connections_->counts().cut_off, 0u);
 }
 
-TEST_F(CrowdTest, WhoseBufferIsFullIsCutOff) {
+TEST_F(CrowdTest, ManyBytesOfCallsAreCutOff) {
   for (const Descriptor& client : clients_) send_calls(client);
-  ASSERT_TRUE(soon([&] { return readable().size() == 2; }));
-  const std::size_t held = readable().front() == 0 ? 1 : 0;
+  ASSERT_TRUE(soon([&] { return held() > 0; }));
   const std::vector<char> chunk(10000);
-  while (::send(clients_[held].get(), chunk.data(), chunk.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+  while (::send(clients_[0].get(), chunk.data(), chunk.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
   }
-  EXPECT_TRUE(soon([&] { return connections_->counts().cut_off == 1; }));
-  EXPECT_TRUE(is_closed(clients_[held]));
-  EXPECT_EQ(connections_->counts().open, kMany);
+  EXPECT_TRUE(soon([&] { return connections_->counts().open == kMany; }));
+  EXPECT_TRUE(is_closed(clients_[0]));
+  EXPECT_EQ(connections_->counts().cut_off, 1u);
+}
+
+TEST_F(CrowdTest, LongMessagesAreNotCutOff) {
+  for (const Descriptor& client : clients_) send_calls(client);
+  ASSERT_TRUE(soon([&] { return held() > 0; }));
+  const std::vector<char> chunk(10000);
+  while (::send(clients_[0].get(), chunk.data(), chunk.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+  }
+  message_bytes_ = 1 << 20;  // of each connection
+  std::this_thread::sleep_for(std::chrono::milliseconds(2 * ReadingTurns::kUnbearableMs));
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+}
+
+TEST_F(CrowdTest, EndsBeforeTheTurnsGetNoneEither) {
+  for (std::size_t i = 0; i < kMany; ++i) {
+    send_calls(clients_[i]);
+    ::shutdown(clients_[i].get(), SHUT_WR);
+  }
+  send_calls(clients_[kMany]);
+  EXPECT_TRUE(soon([&] { return connections_->counts().open == 1; }));
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
+  for (std::size_t i = 0; i < kMany; ++i) EXPECT_EQ(read(i), 0);
+}
+
+TEST_F(CrowdTest, NobodyIsHeldBackAfterTheEnd) {
+  for (const Descriptor& client : clients_) send_calls(client);
+  ASSERT_TRUE(soon([&] { return held() > 0; }));
+  connections_->stop();
+  EXPECT_EQ(held(), 0u);
 }
 
 TEST_F(CrowdTest, AnEndGetsNoTurn) {

@@ -28,7 +28,7 @@ class ReadingTurnsTest : public testing::Test {
     for (int i = 0; i < count; ++i) {
       const int number = static_cast<int>(connections_.size());
       connections_[number] = {.address = address, .waiting = waiting};
-      turns_.begin(number, address);
+      turns_.begin(number, address, now_ms_);
       numbers.push_back(number);
     }
     return numbers;
@@ -172,20 +172,63 @@ TEST_F(ReadingTurnsTest, FewerAreReadAtOnceWhenOthersWaitAgain) {
   EXPECT_LE(readable().size() - 1, (before + 2) / 4 + 1);
 }
 
-TEST_F(ReadingTurnsTest, WhatCannotBeHeldBackIsCutOffAfterOthersHaveWaitedForASecond) {
+TEST_F(ReadingTurnsTest, WhatHasManyBytesIsCutOffAfterOthersHaveWaitedForLong) {
   const std::vector<int> many = connect("many", 8, 100);
   const int other = connect("other", 1, 100).front();
   look();
   look(ReadingTurns::kUnreadMs);
   ASSERT_EQ(readable(), (std::vector<int>{many[0], other}));
-  for (const int number : {many[0], many[3]}) connections_[number].waiting = ReadingTurns::kHeldBytes;
-  look(ReadingTurns::kUnbearableMs - ReadingTurns::kUnreadMs - 1);
+  connections_[many[3]].waiting = ReadingTurns::kHeldBytes / 2;
+  connections_[many[4]].waiting = ReadingTurns::kHeldBytes / 2 - 1;
+  look(ReadingTurns::kUnbearableMs - 1);
   EXPECT_TRUE(to_cut_off_.empty());
   look(1);
-  EXPECT_EQ(to_cut_off_, std::vector<int>{many[3]}) << "it is the turn of the other one";
-  read(other);
+  EXPECT_EQ(to_cut_off_, std::vector<int>{many[3]}) << "the others wait for their turns";
+  look(ReadingTurns::kNotReadMs - ReadingTurns::kUnbearableMs);
+  EXPECT_TRUE(to_cut_off_.empty()) << "nobody else waits who is ever read";
+}
+
+TEST_F(ReadingTurnsTest, ATurnEndsAlthoughNobodyReads) {
+  const std::vector<int> many = connect("many", 8, 100);
+  const int other = connect("other", 1, 100).front();
   look();
-  EXPECT_TRUE(to_cut_off_.empty());
+  look(ReadingTurns::kUnreadMs);
+  ASSERT_EQ(readable(), (std::vector<int>{many[0], other}));
+  read(other);
+  look(ReadingTurns::kTurnMs - 1);
+  EXPECT_EQ(readable(), std::vector<int>{many[0]});
+  look(1);
+  EXPECT_EQ(readable(), std::vector<int>{many[1]});
+}
+
+TEST_F(ReadingTurnsTest, ARoundOfVeryManyHasABound) {
+  connect("many", 500, 100);
+  connect("other", 1, 100);
+  look();
+  look(ReadingTurns::kUnreadMs);
+  look();
+  EXPECT_EQ(readable().size(), 1 + 1 + 499u * ReadingTurns::kLookMs / ReadingTurns::kRoundMs);
+}
+
+TEST_F(ReadingTurnsTest, WhatALookDidNotSeeIsNoWait) {
+  connect("many", 8, 100);
+  const int other = connect("other", 1, 100).front();
+  look();
+  now_ms_ += 10 * ReadingTurns::kUnreadMs;
+  for (const auto& [number, connection] : connections_) {
+    if (number != other) turns_.see(number, connection.read, connection.waiting, now_ms_);
+  }
+  EXPECT_TRUE(turns_.decide(now_ms_).crowds.empty());
+}
+
+TEST_F(ReadingTurnsTest, NobodyIsHeldBackAfterTheEnd) {
+  connect("many", 8, 100);
+  connect("other", 1, 100);
+  look();
+  look(ReadingTurns::kUnreadMs);
+  EXPECT_FALSE(held_.empty());
+  turns_.stop();
+  EXPECT_TRUE(held_.empty());
 }
 
 TEST_F(ReadingTurnsTest, ANewConnectionIsLastInLine) {
