@@ -462,7 +462,7 @@ def bench(server, accounts, seconds, *flags):
     """A run of the load tester in the background."""
     return subprocess.Popen(server.command("kilokv-bench", "run", "--workload", "bank", "--keys", str(accounts), *flags,
                                            "--warmup", "0s", "--duration", f"{seconds}s", "--give-up-after",
-                                           f"{60 * SLOWER}s", "--json", "-"),
+                                           f"{180 * SLOWER}s", "--json", "-"),
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
