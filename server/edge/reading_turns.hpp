@@ -28,15 +28,15 @@ class ReadingTurns {
  public:
   static constexpr std::int64_t kUnreadMs = 60, kUnreadAgainMs = 30, kEndMs = 1000;
   static constexpr std::int64_t kUnbearableMs = 500;
-  // A connection that has waited for longer is not read for a reason of its own.
+  // gRPC has another reason not to read a connection that has waited for longer.
   static constexpr std::int64_t kNotReadMs = 5000;
   static constexpr std::int64_t kTurnMs = 200, kRoundMs = 2000, kLookMs = 20;
-  // A connection that is held back is read all the same when so many bytes of it wait (or less, if it has less room).
+  // A held connection becomes readable when this number of bytes waits, or when its buffer is full.
   static constexpr int kHeldBytes = 1 << 16;
-  // So many waiting connections of an address are a crowd, if they are also kCrowdTimes as many as those of an address
-  // whose connections have waited too long.
+  // An address is crowded if at least kCrowd of its connections wait, and kCrowdTimes as many as those of some other
+  // address that has waited too long.
   static constexpr std::size_t kCrowd = 4, kCrowdTimes = 4;
-  // More are read at once after so many looks in a row that found all of them read.
+  // After kInTime looks in a row that found all of them read, more connections are read at once.
   static constexpr int kInTime = 5;
   // Holds a connection back, or lets it be read.
   using Hold = std::function<void(int connection, bool is_held)>;
@@ -45,7 +45,7 @@ class ReadingTurns {
 
   void begin(int connection, const std::string& address, std::int64_t now_ms);
   void end(int connection) { readers_.erase(connection); }
-  // A look has found that so many bytes of this connection were read since it began, and that so many wait.
+  // Takes what a look has found: the bytes of this connection that were read since it began, and those that wait.
   void see(int connection, std::uint64_t read, std::uint64_t waiting, std::int64_t now_ms);
   struct Decision {
     std::vector<std::string> crowds;  // addresses whose connections take turns from now on

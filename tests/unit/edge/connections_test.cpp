@@ -765,6 +765,14 @@ class CrowdTest : public FloodTest {
     const std::vector<char> calls(100);
     ASSERT_EQ(::send(client.get(), calls.data(), calls.size(), 0), 100);
   }
+  // The buffer of the first connection is full.
+  void begin_turns_with_a_full_buffer() {
+    for (const Descriptor& client : clients_) send_calls(client);
+    ASSERT_TRUE(soon([&] { return held() > 0; }));
+    const std::vector<char> chunk(10000);
+    while (::send(clients_[0].get(), chunk.data(), chunk.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    }
+  }
   // The connections that gRPC would read now.
   std::vector<std::size_t> readable() {
     std::vector<std::size_t> numbers;
@@ -815,22 +823,14 @@ TEST_F(CrowdTest, IsReadInTurnsUntilNobodyWaits) {
 }
 
 TEST_F(CrowdTest, ManyBytesOfCallsAreCutOff) {
-  for (const Descriptor& client : clients_) send_calls(client);
-  ASSERT_TRUE(soon([&] { return held() > 0; }));
-  const std::vector<char> chunk(10000);
-  while (::send(clients_[0].get(), chunk.data(), chunk.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
-  }
+  begin_turns_with_a_full_buffer();
   EXPECT_TRUE(soon([&] { return connections_->counts().open == kMany; }));
   EXPECT_TRUE(is_closed(clients_[0]));
   EXPECT_EQ(connections_->counts().cut_off, 1u);
 }
 
 TEST_F(CrowdTest, LongMessagesAreNotCutOff) {
-  for (const Descriptor& client : clients_) send_calls(client);
-  ASSERT_TRUE(soon([&] { return held() > 0; }));
-  const std::vector<char> chunk(10000);
-  while (::send(clients_[0].get(), chunk.data(), chunk.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
-  }
+  begin_turns_with_a_full_buffer();
   message_bytes_ = 1 << 20;  // of each connection
   std::this_thread::sleep_for(std::chrono::milliseconds(2 * ReadingTurns::kUnbearableMs));
   EXPECT_EQ(connections_->counts().cut_off, 0u);

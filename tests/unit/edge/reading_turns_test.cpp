@@ -22,7 +22,7 @@ class ReadingTurnsTest : public testing::Test {
     std::uint64_t read = 0, waiting = 0;
   };
 
-  // Connections of an address, each with so many bytes that wait.
+  // Opens connections of an address. `waiting`: the bytes that wait on each of them.
   std::vector<int> connect(const std::string& address, int count, std::uint64_t waiting) {
     std::vector<int> numbers;
     for (int i = 0; i < count; ++i) {
@@ -32,6 +32,15 @@ class ReadingTurnsTest : public testing::Test {
       numbers.push_back(number);
     }
     return numbers;
+  }
+  // Eight connections of one address take turns, because one of another address has waited. The first has its turn.
+  std::pair<std::vector<int>, int> begin_turns() {
+    const std::vector<int> many = connect("many", 8, 100);
+    const int other = connect("other", 1, 100).front();
+    look();
+    look(ReadingTurns::kUnreadMs);
+    EXPECT_EQ(readable(), (std::vector<int>{many[0], other}));
+    return {many, other};
   }
   void read(int number) {
     Connection& connection = connections_.at(number);
@@ -108,11 +117,7 @@ TEST_F(ReadingTurnsTest, WhatIsReadNowAndThenDoesNotWait) {
 }
 
 TEST_F(ReadingTurnsTest, EachGetsItsTurn) {
-  const std::vector<int> many = connect("many", 8, 100);
-  const int other = connect("other", 1, 100).front();
-  look();
-  look(ReadingTurns::kUnreadMs);
-  EXPECT_EQ(readable(), (std::vector<int>{many[0], other}));
+  const auto [many, other] = begin_turns();
   read(other);
   std::vector<int> were_read;
   while (were_read.size() < 9) {
@@ -173,11 +178,7 @@ TEST_F(ReadingTurnsTest, FewerAreReadAtOnceWhenOthersWaitAgain) {
 }
 
 TEST_F(ReadingTurnsTest, WhatHasManyBytesIsCutOffAfterOthersHaveWaitedForLong) {
-  const std::vector<int> many = connect("many", 8, 100);
-  const int other = connect("other", 1, 100).front();
-  look();
-  look(ReadingTurns::kUnreadMs);
-  ASSERT_EQ(readable(), (std::vector<int>{many[0], other}));
+  const auto [many, other] = begin_turns();
   connections_[many[3]].waiting = ReadingTurns::kHeldBytes / 2;
   connections_[many[4]].waiting = ReadingTurns::kHeldBytes / 2 - 1;
   look(ReadingTurns::kUnbearableMs - 1);
@@ -189,11 +190,7 @@ TEST_F(ReadingTurnsTest, WhatHasManyBytesIsCutOffAfterOthersHaveWaitedForLong) {
 }
 
 TEST_F(ReadingTurnsTest, ATurnEndsAlthoughNobodyReads) {
-  const std::vector<int> many = connect("many", 8, 100);
-  const int other = connect("other", 1, 100).front();
-  look();
-  look(ReadingTurns::kUnreadMs);
-  ASSERT_EQ(readable(), (std::vector<int>{many[0], other}));
+  const auto [many, other] = begin_turns();
   read(other);
   look(ReadingTurns::kTurnMs - 1);
   EXPECT_EQ(readable(), std::vector<int>{many[0]});
