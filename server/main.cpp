@@ -30,8 +30,8 @@
 #include "server/memory_plan.hpp"
 #include "server/service/audit_log.hpp"
 #include "server/service/bootstrap.hpp"
-#include "server/service/grpc_log.hpp"
 #include "server/service/grpc_server.hpp"
+#include "server/service/library_logs.hpp"
 #include "server/shutdown_signal.hpp"
 #include "server/storage/rocksdb_log.hpp"
 #include "server/text_log.hpp"
@@ -321,7 +321,7 @@ int run(const ServerOptions& options) {
     spdlog::critical("kilokvd cannot start error=\"{}\"", one_line(status.message()));
     return kExitFailure;
   }
-  take_grpc_log();
+  take_library_logs();
   ShutdownSignal shutdown(other_signals(*log_file));
   Server server(options);
   Status status = server.open();

@@ -52,7 +52,9 @@ void cut_bounds(std::uint64_t limit, ServerOptions* options) {
     cut(bound, limit, options->given);
   }
   cut(Bound<std::uint32_t>{"scans-in-flight-max", &core.scans_in_flight_max, 2}, limit, options->given);
-  cut(Bound<std::uint32_t>{"connections-max", &service.connections_max, 512}, limit, options->given);
+  // A connection with a client's certificate takes twice as much.
+  const std::uint32_t connections_least = service.tls.client_ca_file.empty() ? 512 : 256;
+  cut(Bound<std::uint32_t>{"connections-max", &service.connections_max, connections_least}, limit, options->given);
 }
 
 std::uint64_t sum_of(const ServerOptions& options) {

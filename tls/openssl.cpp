@@ -5,6 +5,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <ctime>
 
 namespace kilokv::tls {
@@ -26,6 +27,12 @@ bool can_be_read(const GENERAL_NAME* name) {
   }
   const bool is_text = type == GEN_DNS || type == GEN_EMAIL || type == GEN_URI;
   return !is_text || can_be_read(static_cast<const ASN1_STRING*>(value));
+}
+
+using AlternativeNames = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
+AlternativeNames alternative_names_of(const X509* certificate) {
+  return AlternativeNames(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
 }
 
 }  // namespace
@@ -59,12 +66,16 @@ bool names_can_be_read(const X509* certificate) {
   const X509_NAME* const subject = X509_get_subject_name(certificate);
   const int common = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
   if (common >= 0 && !can_be_read(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, common)))) return false;
-  const std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>> others(
-      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  const AlternativeNames others = alternative_names_of(certificate);
   for (int i = 0; i < sk_GENERAL_NAME_num(others.get()); ++i) {
     if (!can_be_read(sk_GENERAL_NAME_value(others.get(), i))) return false;
   }
   return true;
+}
+
+std::size_t alternative_names(const X509* certificate) {
+  const AlternativeNames names = alternative_names_of(certificate);
+  return static_cast<std::size_t>(std::max(sk_GENERAL_NAME_num(names.get()), 0));
 }
 
 std::int64_t unix_seconds(const ASN1_TIME* time) {

@@ -7,6 +7,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,6 +42,8 @@ std::string name_of(const X509_NAME* name);
 // Whether the names can be read with which gRPC names the owner: the first common name, and the subject alternative
 // names.
 bool names_can_be_read(const X509* certificate);
+// The number of subject alternative names, of every kind.
+std::size_t alternative_names(const X509* certificate);
 
 std::int64_t unix_seconds(const ASN1_TIME* time);
 

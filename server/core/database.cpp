@@ -228,7 +228,7 @@ void CoreDatabase::read_page(const ScanRequest& request, const std::function<voi
   auto page = std::make_shared<ScanPage>(std::move(*read));
   const std::uint64_t bytes = page->memory_bytes();
   page_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  core_.when_answered(page->boundary, [this, bytes, page, done] {
+  core_.when_answered(std::max(page->boundary, core_.access.last_change()), [this, bytes, page, done] {
     done(std::move(*page));
     page_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   });
@@ -261,7 +261,7 @@ void CoreDatabase::list_some(const std::shared_ptr<ParkedList>& list) {
   }
   page_bytes_.fetch_add(list->bytes - bytes_before, std::memory_order_relaxed);
   if (has_more && !list->page.more) return parts_->execute.post(list->client, [this, list] { list_some(list); });
-  core_.when_answered(core_.answered.batch(), [this, list] {
+  core_.when_answered(std::max(core_.answered.batch(), core_.access.last_change()), [this, list] {
     list->done(std::move(list->page));
     page_bytes_.fetch_sub(list->bytes, std::memory_order_relaxed);
   });
@@ -284,6 +284,7 @@ void CoreDatabase::cancel(std::shared_ptr<Client> client, CancelTarget target,
     done(std::move(cancelled));
   };
   std::sort(target.indices.begin(), target.indices.end());  // may take milliseconds, which the executor does not have
+  target.caller = client;
   const auto shared = std::make_shared<CancelTarget>(std::move(target));  // a command may be copied
   parts_->execute.post(client, [this, shared, done = std::move(done)] {
     parts_->waiting.cancel(std::move(*shared), core_.time_of_day(), done);

@@ -26,6 +26,13 @@ std::string ClientCertificates::check(const std::shared_ptr<const tls::Trust>& t
   return look(trust, own, others, now).problem;
 }
 
+// On a server, the chain does not begin with the client's own certificate. A client chooses all of the chain.
+std::string ClientCertificates::check(const std::shared_ptr<const tls::Trust>& trust, const grpc::AuthContext& peer,
+                                      Time now) {
+  return check(trust, property(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME),
+               property(peer, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME), now);
+}
+
 std::string ClientCertificates::check_again(const std::shared_ptr<const tls::Trust>& trust, ClientCertificate* shown,
                                             Time now) {
   if (shown->trust_ == trust && std::time(nullptr) < shown->good_until_) return {};
@@ -44,12 +51,6 @@ ClientCertificates::Known ClientCertificates::look(const std::shared_ptr<const t
     return {.problem =
                 "the client has shown no certificate, and this server needs one: give the client a certificate "
                 "and its key (--tls-cert, --tls-key)",
-            .until = now};
-  }
-  if (own.size() + others.size() > kBytesMax) {
-    return {.problem = "the client has shown certificates of " + std::to_string(own.size() + others.size()) +
-                       " bytes, and this server takes at most " + std::to_string(kBytesMax) +
-                       ": send only the client's own certificate, and those between it and the authority (--tls-cert)",
             .until = now};
   }
   const std::string before = others.empty() ? sent_before(own) : std::string();

@@ -46,13 +46,16 @@ class ClientCertificates {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // The most bytes of all certificates of a client, as PEM. Longer ones are refused, and not looked at.
-  static constexpr std::size_t kBytesMax = 16384;
+  // The most bytes of all certificates of a client, in DER form. The handshake ends where they are more
+  // (tls/certificate_guard.hpp).
+  static constexpr std::size_t kBytesMax = 8192;
 
   // Says why a call is refused, in words for the client. Empty: the call may run. `own`: the client's certificate in
   // PEM form; empty: it has shown none. `others`: those that it has sent with it.
   std::string check(const std::shared_ptr<const tls::Trust>& trust, std::string_view own, std::string_view others,
                     Time now);
+  // The same for what a client has shown in TLS.
+  std::string check(const std::shared_ptr<const tls::Trust>& trust, const grpc::AuthContext& peer, Time now);
   // The same for the certificate of a call that is open, or of a connection.
   std::string check_again(const std::shared_ptr<const tls::Trust>& trust, ClientCertificate* shown, Time now);
 

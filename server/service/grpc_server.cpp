@@ -96,10 +96,12 @@ Status GrpcServer::choose_credentials(const TlsOptions& options, KiloKvService* 
       return certificates->check_again(content.clients, shown, std::chrono::steady_clock::now());
     });
   });
-  credentials_ =
-      tls_credentials(tls_files_, certificates, [service](const std::string& subject, const std::string& reason) {
-        service->logins().note_refused_certificate(subject, reason);
-      });
+  if (!options.client_ca_file.empty()) {
+    service->logins().check_certificates_with([certificates, files = tls_files_](const grpc::AuthContext& peer) {
+      return certificates->check(files->current()->clients, peer, std::chrono::steady_clock::now());
+    });
+  }
+  credentials_ = tls_credentials(tls_files_);
   return {};
 }
 

@@ -85,9 +85,10 @@ Caller Logins::caller_of(const CallContext& context, NeedsLogin needs_login, Cal
   constexpr std::uint64_t kHiddenBytes = 512;
   const std::string peer = context.peer();
   std::shared_ptr<Client> connection = clients_.connection(peer);
-  Caller caller = required_ && needs_login == NeedsLogin::yes ? client_of(context, peer, connection)
-                                                              : Caller{connection, nullptr, {}};
-  if (required_ && needs_login == NeedsLogin::no) {
+  Caller caller{connection, nullptr, check_certificate(context)};
+  const bool is_accepted = caller.status.ok();
+  if (is_accepted && required_ && needs_login == NeedsLogin::yes) caller = client_of(context, peer, connection);
+  if (!is_accepted || (required_ && needs_login == NeedsLogin::no)) {
     connection->calls_without_login.fetch_add(1, std::memory_order_relaxed);
   }
   const std::uint64_t headers = header_bytes(context);
@@ -96,7 +97,9 @@ Caller Logins::caller_of(const CallContext& context, NeedsLogin needs_login, Cal
   if (caller.status.ok() && !status.ok()) caller.status = status.as_not_run();
   if (!caller.status.ok()) place->forgive_message();
   caller.connection = std::move(connection);
-  if (with_certificates_) caller.certificate = std::make_shared<ClientCertificate>(context.auth_context());
+  if (check_certificate_ && is_accepted) {
+    caller.certificate = std::make_shared<ClientCertificate>(context.auth_context());
+  }
   if (caller.login != nullptr || caller.certificate != nullptr) note_shown(peer, caller);
   return caller;
 }
@@ -179,11 +182,20 @@ void Logins::note_refused(const std::string& peer, const Status& why) {
   }
 }
 
-void Logins::note_refused_certificate(const std::string& subject, const std::string& why) {
+Status Logins::check_certificate(const CallContext& context) {
+  if (!check_certificate_) return {};
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  const std::string problem = check_certificate_(*peer);
+  if (problem.empty()) return {};
+  const std::vector<grpc::string_ref> subject = peer->FindPropertyValues(GRPC_X509_SUBJECT_PROPERTY_NAME);
   if (const std::uint64_t count = refused_.count()) {
-    audit_log()->warn("kilokvd refused logins refused={} last_certificate={} reason=\"{}\"", count,
-                      quoted(subject, AccessTable::kCertificateBytesMax), one_line(why));
+    const std::string_view name = subject.empty() ? std::string_view() : view_of(subject.front());
+    audit_log()->warn("kilokvd refused logins refused={} last_peer={} last_certificate={} reason=\"{}\"", count,
+                      one_line(context.peer()), quoted(std::string(name), AccessTable::kCertificateBytesMax),
+                      one_line(problem));
   }
+  const ErrorReason reason = subject.empty() ? ErrorReason::login_missing : ErrorReason::login_wrong;
+  return Status(StatusCode::unauthenticated, reason, problem).as_not_run();
 }
 
 }  // namespace kilokv::server

@@ -7,6 +7,8 @@
 //
 // Refused logins are counted. The log has at most one line a second about them.
 //
+// If the server asks clients for certificates, every call needs one, also a call that needs no login.
+//
 // When a login does not count any more, the connections end on which it was the last one. So do the connections whose
 // client certificate is not accepted any more.
 //
@@ -24,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.hpp"
@@ -47,7 +50,7 @@ struct Caller {
   std::shared_ptr<const Login> login;                   // null: no login is needed, or it was refused
   Status status;                                        // not ok: the call is refused
   std::shared_ptr<Client> connection = {};              // the client that stands for the connection; never null
-  std::shared_ptr<ClientCertificate> certificate = {};  // null: the server asks for none
+  std::shared_ptr<ClientCertificate> certificate = {};  // null: the server asks for none, or it was refused
 };
 
 // Says what is wrong with a certificate now; empty: nothing.
@@ -58,7 +61,6 @@ class Logins {
   // If `options` do not ask for logins, the client of a call is its connection, and may do everything.
   Logins(const ServiceOptions& options, const DatabaseGate* gate)
       : required_(options.login),
-        with_certificates_(!options.tls.client_ca_file.empty()),
         connections_max_(options.connections_max),
         calls_(options.calls_bytes_max, options.ahead_bytes()),
         gate_(gate) {}
@@ -68,8 +70,9 @@ class Logins {
   Caller caller_of(const CallContext& context, NeedsLogin needs_login, CallAccount::Place* place);
   std::uint64_t open_call_bytes() const { return calls_.bytes(); }
   bool required() const { return required_; }
-  // Counts a call that TLS refuses, because the certificate of the client is missing or not accepted.
-  void note_refused_certificate(const std::string& subject, const std::string& why);
+  // From now on, each call needs a certificate for which `check` gives no problem. Called before the first call.
+  using CertificateOfCall = std::function<std::string(const grpc::AuthContext& peer)>;
+  void check_certificates_with(CertificateOfCall check) { check_certificate_ = std::move(check); }
   std::uint64_t refused() const { return refused_.total(); }
 
   // Finds the connections whose last login does not count any more, and gives users their new weights. Called when a
@@ -92,6 +95,8 @@ class Logins {
     std::shared_ptr<ClientCertificate> certificate;  // null: the server asks for none
   };
 
+  // UNAUTHENTICATED, if the certificate of the client is missing or not accepted.
+  Status check_certificate(const CallContext& context);
   // The client of a call that needs a login.
   Caller client_of(const grpc::CallbackServerContext& context, const std::string& peer,
                    const std::shared_ptr<Client>& connection);
@@ -101,8 +106,8 @@ class Logins {
   void note_refused(const std::string& peer, const Status& why);
 
   const bool required_;
-  const bool with_certificates_;  // the server asks clients for certificates
   const std::uint32_t connections_max_;
+  CertificateOfCall check_certificate_;  // empty: the server asks clients for none
   CallAccount calls_;
   const DatabaseGate* const gate_;
   ClientTable clients_;

@@ -69,9 +69,11 @@ struct ServiceOptions {
   }
 
   // The memory of open connections that grpc_memory_max does not count, such as the buffers of OpenSSL. Measured with
-  // idle connections, in resident memory: 22 KiB for one, and 81 KiB with TLS.
+  // idle connections, in resident memory: 22 KiB for one, 81 KiB with TLS, and 154 KiB with the longest certificates of
+  // a client (tests/attack/strangers_test.py).
   std::uint64_t connection_bytes(std::uint64_t connections) const {
-    return connections * (std::uint64_t{tls.enabled() ? 88u : 24u} << 10);
+    const std::uint64_t kib = !tls.enabled() ? 24 : tls.client_ca_file.empty() ? 88 : 184;
+    return connections * (kib << 10);
   }
 
   // Bytes of messages that lack their end, of all connections together: at least what a message, and one that is

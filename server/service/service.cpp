@@ -122,7 +122,7 @@ class UnknownCall final : public UnaryCall {
   }
 
  private:
-  const KStatus& refused() const override { return refused_; }
+  const KStatus& refused() const override { return caller_.status.ok() ? refused_ : caller_.status; }
   void on_message(grpc::ByteBuffer* /*message*/) override {}
 
   const KStatus refused_;

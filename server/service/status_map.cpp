@@ -50,14 +50,29 @@ v1::ErrorReason reason_of(ErrorReason reason) {
   std::abort();  // not a value of the enum
 }
 
+// Protobuf takes only texts in UTF-8. A text here may quote bytes of a key.
+std::string in_ascii(const std::string& text) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      out += c;
+    } else {
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return out;
+}
+
 v1::ErrorDetail detail_of(const Status& status) {
   v1::ErrorDetail detail;
   detail.set_reason(reason_of(status.reason()));
   if (const Violation* violation = status.violation()) {
-    detail.set_field(violation->field);
-    detail.set_limit(violation->limit);
-    detail.set_actual(violation->actual);
-    detail.set_setting(violation->setting);
+    detail.set_field(in_ascii(violation->field));
+    detail.set_limit(in_ascii(violation->limit));
+    detail.set_actual(in_ascii(violation->actual));
+    detail.set_setting(in_ascii(violation->setting));
   }
   if (const auto retry_after_us = status.retry_after_us()) {
     detail.set_retry_after_us(static_cast<std::uint64_t>(*retry_after_us));

@@ -325,9 +325,12 @@ def forging_headers(forged):
     return [(name, text) for name in ("grpc-timeout", "authorization", "user-agent", "grpc-encoding", "x-any")]
 
 
+NOT_UTF8 = http2.bytes_field(1, b"\xff")  # the name in a health check, for which Protobuf writes a line of its own
+
+
 def attack_log(seconds=3, server_class=Server):
-    """The attack `forged_log`: newlines in the values of headers. `server_class`: GuardedServer for somebody without a
-    login."""
+    """The attack `forged_log`: newlines in the values of headers, and texts that are not UTF-8. `server_class`: GuardedServer
+    for somebody without a login."""
     forged = "2026-01-01T00:00:00.000000Z critical kilokvd fatal"
     with temporary_folder() as folder, server_class(folder) as server:
         authority = getattr(server, "authority", None)
@@ -342,6 +345,11 @@ def attack_log(seconds=3, server_class=Server):
                         block = blocks[sent % len(blocks)]
                         connection.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, block))
                         sent += 1
+                with http2.connect(server.endpoint, source=ATTACKER, authority=authority) as connection:
+                    for stream in range(1, 100, 2):
+                        connection.sendall(
+                            http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.call_headers("/grpc.health.v1.Health/Check")) +
+                            http2.frame(http2.DATA, http2.END_STREAM, stream, http2.message(NOT_UTF8)))
             except OSError:
                 pass
         server.client("--timeout", "60s", "put", "key", "1")
@@ -350,6 +358,8 @@ def attack_log(seconds=3, server_class=Server):
         assert not any(line.startswith(forged) for line in lines), "a forged line"
         quoting = [line for line in lines if "gRPC says" in line]
         assert quoting, "gRPC's log is lost"
+        assert any("Protobuf says" in line for line in lines), "Protobuf's log is lost"
+        assert not any(line.startswith("[libprotobuf") for line in lines), "a line of Protobuf that nobody bounds"
         grown = server.log.stat().st_size - size
         most = 13400 * max(seconds, 3) * SLOWER
         assert grown < most, f"{grown} bytes of log in {seconds} s, and at most {most:.0f} are wanted"

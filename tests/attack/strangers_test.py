@@ -21,6 +21,7 @@ import itertools
 import math
 import pathlib
 import select
+import socket
 import ssl
 import statistics
 import subprocess
@@ -35,8 +36,8 @@ from greedy_test import (EXISTS, WAIT, Attacker, add_one, batch_of, compare, fil
                          range_get, status, temporary_folder, transaction)
 from guarded_server import GuardedServer
 from light_client import ATTACKER, CORES, MIB, LightClient, check_memory, take_core
-from certificates import CLIENT, SERVER, Authority
-from programs import SLOWER, Server, leaves_out, until
+from certificates import CLIENT, SERVER, Authority, self_signed
+from programs import SLOWER, Server, leaves_out, memory_of, until
 
 # Seconds of the processor for refusals, by the number of connections: at most half of what the longest batch may take.
 TURNS_S = {1: 0.01, 64: 0.025}
@@ -48,6 +49,7 @@ IDLE_SHARE = 0.1
 EVENLY = 4  # times as long as the other attacks with wrong tokens
 USELESS_CALLS_MAX = 250  # a second, of one connection: an eighth of the default of --connection-cancels-max
 GROWTH = 300 * MIB  # of the memory of the server, at most, in each attack
+CERTIFIED_CONNECTION = 184 << 10  # bytes of a connection with TLS and a client certificate (server/service/options.hpp)
 SPARE_DESCRIPTORS = 40  # beside those of the attacker's connections: the light client, `kilokv status`, files of storage
 
 
@@ -251,6 +253,59 @@ def attack_with_a_strange_certificate(seconds, strict):
             now = status(server)
             assert now["parked"] == now["uploads"] == now["queued_bytes"] == 0 and now["sessions"] <= 1, now
         assert server.value("a000000") == server.value("applied") == 0, "a transaction of a stranger has run"
+        assert "no valid login (--connection-cancels-max)" in server.log.read_text() or leaves_out(
+            "that thousands of calls a second are cut off"), "nobody was cut off"
+
+
+def large_certificates(folder):
+    """Certificates that strangers make for themselves, by name. Each takes much memory for its bytes when it is parsed. Those
+    of `refused` are beyond a bound."""
+    points = ", ".join(f"URI:{number}" for number in range(580))  # which OpenSSL would keep when it checks the certificate
+    texts = "".join(f"1.2.3.4.{number} = ASN1:UTF8String:{'x' * 250}\n" for number in range(28))
+    names = ", ".join(f"DNS:{number}" for number in range(4000))
+    parts = "".join(f"1.2.3.4.{number} = ASN1:NULL\n" for number in range(600))
+    allowed = {"distribution points": f"crlDistributionPoints = {points}\n", "long extensions": texts}
+    refused = {"names": f"subjectAltName = {names}\n", "extensions": parts,
+               "bytes": f"1.2.3.4.1 = ASN1:UTF8String:{'x' * 9000}\n"}
+    return [[(name, self_signed(folder, name.replace(" ", "-"), text)) for name, text in kinds.items()]
+            for kinds in (allowed, refused)]
+
+
+def shake_hands(server, pair, host):
+    """A connection with this certificate on which nothing is called; None: it was not made."""
+    context = ssl.create_default_context(cafile=server.authority)
+    context.set_alpn_protocols(["h2"])
+    context.load_cert_chain(str(pair.certificate), str(pair.key))
+    endpoint, port = server.endpoint.rsplit(":", 1)
+    connection = socket.create_connection((endpoint, int(port)), timeout=30, source_address=(host, 0))
+    try:
+        connection = context.wrap_socket(connection, server_hostname=endpoint)
+        connection.sendall(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0, b""))
+        connection.settimeout(10)
+        return connection if connection.recv(1) else None  # with TLS 1.3, a refusal comes after the client's last words
+    except OSError:
+        return None
+
+
+def attack_by_large_certificates(count):
+    """What a stranger shows in the handshake stays for as long as its connection, and is bounded."""
+    with temporary_folder() as folder, CertifiedServer(folder) as server:
+        allowed, refused = large_certificates(folder)
+        hosts = itertools.count(int(ATTACKER.rsplit(".", 1)[1]))
+        server.client("put", "a000000", "0")
+        for name, pair in refused:
+            assert all(shake_hands(server, pair, f"127.0.0.{next(hosts)}") is None for _ in range(3)), f"{name}: it was taken"
+        for name, pair in allowed:
+            host, before = f"127.0.0.{next(hosts)}", memory_of(server.pid)
+            held = [shake_hands(server, pair, host) for _ in range(count)]
+            assert None not in held, f"{name}: not every connection was made"
+            each = (memory_of(server.pid) - before) / count
+            print(f"certificates with {name}: {count} connections, {each / 1024:.0f} KiB each, and at most "
+                  f"{CERTIFIED_CONNECTION >> 10} are planned", flush=True)
+            check_memory(each <= CERTIFIED_CONNECTION, "a connection takes more memory than is planned")
+            for connection in held:
+                connection.close()
+        assert server.value("a000000") == 0
 
 
 def attack_without_reading(seconds, strict):
@@ -496,7 +551,7 @@ def main():
     parser.add_argument("--silent", type=int, default=200, help="connections that say nothing")
     parser.add_argument("--strict", action="store_true", help="fail if others wait too long; needs two idle cores")
     parser.add_argument("--only", help="one kind of attack",
-                        choices=("greedy", "health_checks", "certificate", "unread_answers", "silent", "floods", "forged_log", "tokens"))
+                        choices=("greedy", "health_checks", "certificate", "large_certificates", "unread_answers", "silent", "floods", "forged_log", "tokens"))
     options = parser.parse_args()
     assert not options.strict or len(CORES) > 1, "the attacker needs a core of its own"
     network_test.raise_limit()
@@ -504,6 +559,7 @@ def main():
     kinds = {"greedy": lambda: attack_without_a_login(options.seconds, options.strict),
              "health_checks": lambda: attack_by_health_checks(options.seconds, options.strict),
              "certificate": lambda: attack_with_a_strange_certificate(options.seconds, options.strict),
+             "large_certificates": lambda: attack_by_large_certificates(options.silent),
              "unread_answers": lambda: attack_without_reading(options.seconds, options.strict),
              "silent": lambda: attack_silently(options.silent),
              "floods": lambda: [flood_test.attack(kind, options.seconds, 600 * MIB, options.strict, GuardedServer)

@@ -127,31 +127,7 @@ KILOKV_NOT_WATCHED void destruct(void* verifier) {
   next_destruct(verifier);
 }
 
-// The server has one check of calls (server/service/tls_credentials.cpp).
-grpc_auth_metadata_processor next_processor = {};
-
-KILOKV_NOT_WATCHED void process(void* state, grpc_auth_context* context, const grpc_metadata* metadata,
-                                std::size_t count, grpc_process_auth_metadata_done_cb done, void* user_data) {
-  __tsan_acquire(state);
-  next_processor.process(state, context, metadata, count, done, user_data);
-  __tsan_release(state);
-}
-
-KILOKV_NOT_WATCHED void destroy(void* state) {
-  __tsan_acquire(state);
-  next_processor.destroy(state);
-}
-
 }  // namespace
-
-extern "C" KILOKV_NOT_WATCHED void grpc_server_credentials_set_auth_metadata_processor(
-    grpc_server_credentials* credentials, grpc_auth_metadata_processor processor) {
-  static const auto kNext = next_of<decltype(&grpc_server_credentials_set_auth_metadata_processor)>(
-      "grpc_server_credentials_set_auth_metadata_processor");
-  next_processor = processor;
-  __tsan_release(processor.state);
-  kNext(credentials, {.process = process, .destroy = destroy, .state = processor.state});
-}
 
 extern "C" KILOKV_NOT_WATCHED grpc_tls_certificate_verifier* grpc_tls_certificate_verifier_external_create(
     grpc_tls_certificate_verifier_external* verifier) {

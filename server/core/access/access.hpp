@@ -4,7 +4,7 @@
 // on nothing is admitted or put into a batch that the new table does not allow. A change is answered when its batch is
 // durable. So after the answer to a revoke, nothing runs that needs what was taken away: what ran before is in earlier
 // batches. What the new table gives can be used a moment before it is durable. That is safe, because whatever uses it
-// is later in the same log.
+// is later in the same log. A page or a list, which is not in the log, is answered after last_change().
 //
 // A checkpoint needs the table of the batch that it covers, which may be older than the newest one. So there are at
 // most two tables, beside the one that is being made: that of an answered batch, and the newest one. What lies between
@@ -49,6 +49,8 @@ class Access {
   }
   // Changes with each change of the table.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  // The batch with which the log has the newest change.
+  BatchNumber last_change() const { return last_change_.load(std::memory_order_acquire); }
   // Only for the thread that calls install().
   const Hash128& hash() const { return hash_; }
 
@@ -66,6 +68,7 @@ class Access {
     pending_bytes_ += bytes;
     const std::scoped_lock latest_lock(mutex_);
     latest_ = std::move(table);
+    last_change_.store(batch, std::memory_order_release);
     version_.fetch_add(1, std::memory_order_release);
   }
 
@@ -108,6 +111,7 @@ class Access {
   Table latest_ = std::make_shared<const AccessTable>();
   Hash128 hash_;
   std::atomic<std::uint64_t> version_{1};
+  std::atomic<BatchNumber> last_change_{0};
 
   std::mutex answered_mutex_;  // taken before mutex_
   Table answered_ = latest_;

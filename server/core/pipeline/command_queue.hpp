@@ -1,22 +1,16 @@
-// The commands that wait for the executor. Each client has a queue of its own, and the clients take turns. So a client
-// with one command waits for one command of each other client, however many these have posted. What the server itself
-// posts is a client of its own.
-//
-// Invariants: the commands of one client run in the order in which they were posted. A client that has commands is in
-// `turns_` once.
+// The commands that wait for the executor, in the turns of their clients (core/clients/client_turns.hpp). The commands
+// of one client run in the order in which they were posted.
 //
 // Thread safety: any thread.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
-#include "server/core/clients/client.hpp"
+#include "server/core/clients/client_turns.hpp"
 
 namespace kilokv::server {
 
@@ -27,35 +21,23 @@ class CommandQueue {
   // `client`: null for what the server posts.
   void push(std::shared_ptr<Client> client, Command command) {
     const std::scoped_lock lock(mutex_);
-    std::deque<Command>& commands = commands_[client.get()];
-    commands.push_back(std::move(command));
-    if (commands.size() == 1) turns_.push_back(std::move(client));
+    commands_.push(std::move(client), std::move(command));
   }
   // Removes the next command of the client whose turn it is.
   std::optional<Command> take() {
     const std::scoped_lock lock(mutex_);
-    if (turns_.empty()) return std::nullopt;
-    std::shared_ptr<Client> client = std::move(turns_.front());
-    turns_.pop_front();
-    const auto found = commands_.find(client.get());
-    std::optional<Command> taken = std::move(found->second.front());
-    found->second.pop_front();
-    if (found->second.empty()) {
-      commands_.erase(found);
-    } else {
-      turns_.push_back(std::move(client));
-    }
-    return taken;
+    auto taken = commands_.take([](const Command&) { return true; });
+    if (!taken) return std::nullopt;
+    return std::move(taken->item);
   }
   bool empty() const {
     const std::scoped_lock lock(mutex_);
-    return turns_.empty();
+    return commands_.empty();
   }
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<const Client*, std::deque<Command>> commands_;
-  std::deque<std::shared_ptr<Client>> turns_;  // keep their clients alive
+  ClientTurns<Command> commands_;
 };
 
 }  // namespace kilokv::server

@@ -30,6 +30,7 @@ SessionId random_session(Random* random) {
 // Counts one more session in `opening_` and for the client if it returns ok.
 Result<SessionOwner> SessionChanges::count_opening(const std::shared_ptr<Client>& client) {
   constexpr std::int64_t kRetryAfterUs = 1000000;
+  core_->sessions.adopt(client);
   const std::uint64_t most = core_->options.sessions_max;
   const std::uint64_t opening = opening_.fetch_add(1) + 1;
   const std::uint64_t sessions = core_->sessions.count() + opening;

@@ -45,12 +45,19 @@ Status SessionTable::restore_results(Session* session, std::uint64_t number, con
   return {};
 }
 
+void SessionTable::insert_restored(const std::shared_ptr<Session>& session, TimeUs now_us) {
+  insert(session, now_us);
+  if (session->user.empty()) return;
+  const std::scoped_lock lock(restored_mutex_);
+  restored_[session->user].push_back(session->id);
+}
+
 Status SessionTable::restore(const StoredSession& stored, TimeUs now_us) {
   std::shared_ptr<Session> session;
   if (stored.piece == 0) {
     session = std::make_shared<Session>(stored.session, stored.lease_us, stored.user, now_us, &bytes_, limits_.uploads);
     session->acknowledged_through = stored.acknowledged_through;
-    insert(session, now_us);
+    insert_restored(session, now_us);
   } else {
     session = find(stored.session);
     if (session == nullptr) {
@@ -88,9 +95,9 @@ Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
   switch (entry.kind) {
     case SessionEntry::Kind::opened:
       if (session == nullptr) {
-        insert(std::make_shared<Session>(*entry.identity.session, entry.lease_us, entry.user, now_us, &bytes_,
-                                         limits_.uploads),
-               now_us);
+        insert_restored(std::make_shared<Session>(*entry.identity.session, entry.lease_us, entry.user, now_us, &bytes_,
+                                                  limits_.uploads),
+                        now_us);
       }
       return {};
     case SessionEntry::Kind::closed: return session == nullptr ? Status() : close(*entry.identity.session);

@@ -114,6 +114,19 @@ std::vector<SessionId> SessionTable::of_user(std::string_view user) const {
   return ids;
 }
 
+void SessionTable::adopt(const std::shared_ptr<Client>& client) {
+  if (client == nullptr || client->user().empty()) return;
+  std::vector<SessionId> sessions;
+  {
+    const std::scoped_lock lock(restored_mutex_);
+    const auto found = restored_.find(std::string(client->user()));
+    if (found == restored_.end()) return;
+    sessions = std::move(found->second);
+    restored_.erase(found);
+  }
+  for (const SessionId& session : sessions) give_owner(session, SessionOwner(client));
+}
+
 void SessionTable::give_owner(const SessionId& id, SessionOwner owner) {
   const std::shared_ptr<Session> session = find(id);
   if (session == nullptr) return;

@@ -130,6 +130,9 @@ class SessionTable {
   // The session counts for this client from now on, unless it has an owner or is closed. begin() gives the session of a
   // request to its client in the same way.
   void give_owner(const SessionId& id, SessionOwner owner);
+  // After a restart, the sessions of a user have no owner. Those of this client's user count for it from now on. Cheap
+  // after the first call for the user.
+  void adopt(const std::shared_ptr<Client>& client);
   // All open sessions of a user. Takes time for each session of all users.
   std::vector<SessionId> of_user(std::string_view user) const;
   // FAILED_PRECONDITION: there is no such session. PERMISSION_DENIED: it belongs to another user.
@@ -218,6 +221,7 @@ class SessionTable {
   const Shard& shard_of(const SessionId& id) const { return shards_[id.bytes[15] % kShards]; }
   std::shared_ptr<Session> find(const SessionId& id) const;
   void insert(const std::shared_ptr<Session>& session, TimeUs now_us);
+  void insert_restored(const std::shared_ptr<Session>& session, TimeUs now_us);
   void erase(const SessionId& id);
   void expire_shard(Shard* shard, TimeUs now_us, std::size_t most, std::vector<SessionId>* expired);
   void ended(std::shared_ptr<Session> session);
@@ -244,6 +248,8 @@ class SessionTable {
   std::array<Shard, kShards> shards_;
   std::atomic<std::uint64_t> count_{0};
   ByteCounts bytes_;  // of all sessions
+  std::mutex restored_mutex_;
+  std::unordered_map<std::string, std::vector<SessionId>> restored_;  // by user, until adopt() takes them
   std::mutex ended_mutex_;
   std::deque<Ended> ended_;
   std::atomic<std::size_t> ended_count_{0};

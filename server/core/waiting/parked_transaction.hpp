@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
+#include "server/core/clients/client.hpp"
 #include "server/core/request_identity.hpp"
 
 namespace kilokv::server {
@@ -50,6 +52,8 @@ struct CancelTarget {
   // Whether the caller may still cancel these. It is asked before each step of the cancel, in the executor's thread. If
   // not, the cancel ends with this status. Empty: always.
   std::function<Status()> allowed = {};
+  // Who cancels. The cancels of all clients take turns. Null: the server itself.
+  std::shared_ptr<Client> caller = {};
 };
 
 }  // namespace kilokv::server

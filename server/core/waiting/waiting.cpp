@@ -84,18 +84,17 @@ void Waiting::cancel(CancelTarget target, TimeUs now_us, std::function<void(Resu
   const TimeUs since_us_max = target.filter ? now_us - target.filter->older_than_us : 0;
   std::vector<std::uint32_t>& indices = target.indices;
   if (!std::is_sorted(indices.begin(), indices.end())) std::sort(indices.begin(), indices.end());
-  cancelling_.push_back({std::move(target), since_us_max, false, 0, lot_.last_id(), 0, std::move(done)});
+  std::shared_ptr<Client> caller = std::move(target.caller);
+  cancelling_.push(std::move(caller), {std::move(target), since_us_max, false, 0, lot_.last_id(), 0, std::move(done)});
 }
 
 std::optional<Waiting::Cancelled> Waiting::take_cancelled(const std::function<bool(const RequestName&)>& is_queued,
                                                           std::size_t max) {
-  const auto ready = std::find_if(cancelling_.begin(), cancelling_.end(), [&](const Cancelling& cancelling) {
-    const CancelTarget& target = cancelling.target;
-    return cancelling.begun || !target.session || !is_queued({*target.session, target.request});
+  auto taken = cancelling_.take([&](const Cancelling& waits) {
+    return waits.begun || !waits.target.session || !is_queued({*waits.target.session, waits.target.request});
   });
-  if (ready == cancelling_.end()) return std::nullopt;
-  Cancelling cancelling = std::move(*ready);
-  cancelling_.erase(ready);
+  if (!taken) return std::nullopt;
+  Cancelling& cancelling = taken->item;
   Status allowed = cancelling.target.allowed ? cancelling.target.allowed() : Status();
   if (!allowed.ok()) {
     if (cancelling.count == 0) allowed = allowed.as_not_run();
@@ -110,7 +109,7 @@ std::optional<Waiting::Cancelled> Waiting::take_cancelled(const std::function<bo
   if (is_last) {
     cancelled.done = std::move(cancelling.done);
   } else {
-    cancelling_.push_back(std::move(cancelling));
+    cancelling_.push(std::move(taken->client), std::move(cancelling));
   }
   publish();
   return cancelled;

@@ -35,7 +35,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -46,6 +45,7 @@
 #include "engine/base/status.hpp"
 #include "engine/engine.hpp"
 #include "engine/txn/columns.hpp"
+#include "server/core/clients/client_turns.hpp"
 #include "server/core/options.hpp"
 #include "server/core/request_identity.hpp"
 #include "server/core/waiting/parked_transaction.hpp"
@@ -108,8 +108,9 @@ class Waiting {
     std::function<void(Result<std::uint64_t>)> done;
     Result<std::uint64_t> count = std::uint64_t{0};  // not ok: it ends early, because it is not allowed any more
   };
-  // A part of the next cancel that can be carried out now: at most `max` transactions, which is more than 0. A cancel
-  // may take several calls, because each also looks at a bounded number of transactions. `is_queued`:
+  // A part of the next cancel that can be carried out now, in the turns of the clients that cancel: at most `max`
+  // transactions, which is more than 0. A cancel may take several calls, because each also looks at a bounded number of
+  // transactions. `is_queued`:
   // AdmissionQueue::holds.
   std::optional<Cancelled> take_cancelled(const std::function<bool(const RequestName&)>& is_queued, std::size_t max);
   std::size_t cancels() const { return cancelling_.size(); }  // that are not carried out, or not completely
@@ -179,7 +180,7 @@ class Waiting {
   std::size_t places_left_ = 0;  // of the batch that is being filled
   bool awake_next_ = false;      // an awake transaction is offered before one that is due
   bool awake_begins_ = false;    // the same, of the first one of the batch
-  std::deque<Cancelling> cancelling_;
+  ClientTurns<Cancelling> cancelling_;
   BatchNumber looked_after_ = 0;  // the batch after which candidates were last checked
   bool closed_ = false;
   std::atomic<std::uint64_t> parked_{0}, parked_bytes_{0};

@@ -189,6 +189,24 @@ TEST_F(DatabaseAccessSessions, ALoginThatWasTakenAwayOpensAndClosesNothing) {
 }
 
 // The session table does not have the session before it is durable.
+// The share of a user with many sessions is not empty again after a restart.
+TEST_F(DatabaseAccessSessions, AfterARestartTheSessionsOfAUserCountWhenItOpensAnother) {
+  for (const bool by_checkpoint : {false, true}) {
+    options.sessions_max = 8;
+    options.checkpoint_interval_us = by_checkpoint ? 1 : options.checkpoint_interval_us;
+    reopen();
+    while (open_for_alice() != SessionId()) continue;
+    const std::uint64_t before = client_of("alice")->sessions.load();
+    EXPECT_GT(before, 1u);
+    sim.scheduler.run_for(1'000'000);
+    reopen();
+    clients_.clear();
+    EXPECT_EQ(client_of("alice")->sessions.load(), 0u);
+    EXPECT_EQ(open_for_alice(), SessionId()) << "they are as many as before";
+    EXPECT_EQ(client_of("alice")->sessions.load(), before);
+  }
+}
+
 TEST_F(DatabaseAccessSessions, ASessionThatIsBeingOpenedEndsWithItsUserToo) {
   int opened = 0, refused = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {

@@ -57,16 +57,6 @@ TEST_F(ClientCertificatesMemoryTest, OldResultsAreDropped) {
   EXPECT_LE(::mallinfo2().uordblks + 1000 * sizeof(tls::Sha256), full);
 }
 
-TEST_F(ClientCertificatesMemoryTest, ALongChainIsRefused) {
-  const Identity client({.name = "c"}, &authority_);
-  const std::string own = client.certificate();
-  const std::string fits(ClientCertificates::kBytesMax - own.size(), '\n');
-  EXPECT_EQ(certificates_.check(trust_, own, fits, now_), "");
-  const std::string problem = certificates_.check(trust_, own, fits + '\n', now_);
-  EXPECT_EQ(problem.find("the client has shown certificates of 16385 bytes, and this server takes at most 16384"), 0u)
-      << problem;
-}
-
 TEST_F(ClientCertificatesMemoryTest, WhoResumesNeedsNotSendItsIssuersAgain) {
   const Identity middle({.name = "Middle", .is_authority = true}, &authority_);
   const Identity client({.name = "c"}, &middle), other({.name = "d"}, &middle);
@@ -101,12 +91,19 @@ class CertificateLoginTest : public testing::Test {
     database_.change_access(
         nullptr, [&](const AccessTable&) -> Result<AccessChange> { return change; }, [](const auto&) {});
   }
-  // The answer to a call of this client; null: it has no certificate.
+  // A client with this certificate; null: it has none.
+  std::unique_ptr<v1::KiloKV::Stub> stub_of(const Identity* client) {
+    const grpc::SslCredentialsOptions options{.pem_root_certs = authority_.certificate(),
+                                              .pem_private_key = client == nullptr ? "" : client->key(),
+                                              .pem_cert_chain = client == nullptr ? "" : client->certificate()};
+    return v1::KiloKV::NewStub(grpc::CreateChannel(server_->endpoint(), grpc::SslCredentials(options)));
+  }
+  static std::string last_peer_of(const std::string& line) {
+    const std::size_t begin = line.find(" last_peer=") + 11;
+    return line.substr(begin, line.find(' ', begin) - begin);
+  }
   grpc::Status call(const Identity* client) {
-    grpc::SslCredentialsOptions options{.pem_root_certs = authority_.certificate(),
-                                        .pem_private_key = client == nullptr ? "" : client->key(),
-                                        .pem_cert_chain = client == nullptr ? "" : client->certificate()};
-    const auto stub = v1::KiloKV::NewStub(grpc::CreateChannel(server_->endpoint(), grpc::SslCredentials(options)));
+    const auto stub = stub_of(client);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kDeadline);
     v1::StatusResponse response;
@@ -138,13 +135,32 @@ TEST_F(CertificateLoginTest, ARefusedCertificateIsCountedAndLogged) {
   const Identity stranger({.name = "mallory"}, &other_);
   EXPECT_EQ(call(&stranger).error_code(), grpc::UNAUTHENTICATED);
   EXPECT_EQ(service_->logins().refused(), 1u);
-  EXPECT_EQ(audit_.take(),
+  const std::string said = audit_.take();
+  EXPECT_EQ(said.substr(0, said.find(" last_peer=")) + said.substr(said.find(" last_certificate=")),
             "kilokvd refused logins refused=1 last_certificate=\"CN=mallory\" reason=\"the server does not accept the "
             "certificate of the client: its issuer \\\"CN=Other\\\" is not one of the authorities of the server "
             "(--tls-client-ca)\"\n");
   EXPECT_EQ(call(nullptr).error_code(), grpc::UNAUTHENTICATED);
   EXPECT_EQ(service_->logins().refused(), 2u);
   EXPECT_EQ(audit_.take(), "") << "at most one line a second";
+}
+
+// As a call with a wrong token does.
+TEST_F(CertificateLoginTest, ARefusedCertificateCountsAsACallWithoutALogin) {
+  const Identity stranger({.name = "mallory"}, &other_), alice({.name = "alice"}, &authority_);
+  const auto stub = stub_of(&stranger);
+  std::string peer;
+  for (std::uint64_t calls = 1; calls <= 3; ++calls) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    v1::StatusResponse response;
+    EXPECT_EQ(stub->Status(&context, {}, &response).error_code(), grpc::UNAUTHENTICATED);
+    EXPECT_EQ(detail_of(context).reason(), v1::ERROR_REASON_LOGIN_WRONG);
+    EXPECT_TRUE(detail_of(context).not_run());
+    if (calls == 1) peer = last_peer_of(audit_.take());
+    EXPECT_EQ(service_->logins().use_of(peer).calls_without_login, calls);
+  }
+  EXPECT_TRUE(call(&alice).ok());
 }
 
 }  // namespace

@@ -67,6 +67,10 @@ TEST(MemoryPlan, ASmallerLimitCutsTheDefaultsInProportion) {
   options = with_limit(512 * kMiB);
   options.service.tls = {.cert_file = "server.crt", .key_file = "server.key"};
   EXPECT_TRUE(plan_memory(0, &options).ok()) << "connections with TLS take more";
+  options = with_limit(512 * kMiB);
+  options.service.tls = {.cert_file = "server.crt", .key_file = "server.key", .client_ca_file = "ca.crt"};
+  EXPECT_TRUE(plan_memory(0, &options).ok()) << "those with certificates of clients even more, so they are fewer";
+  EXPECT_EQ(options.service.connections_max, 256u);
 }
 
 // The factors that a client can bring about.

@@ -24,6 +24,16 @@ inline const ServerInfo kInfo{.version = "1.2.3",
                               .shadow_rate = 0.25,
                               .settings = {{"order", "any"}, {"records_per_lock", "16"}}};
 
+// The error detail that a call has ended with; an empty one if there is none.
+inline v1::ErrorDetail detail_of(const grpc::ClientContext& context) {
+  v1::ErrorDetail detail;
+  const auto found = context.GetServerTrailingMetadata().find("kilokv-error-bin");
+  if (found != context.GetServerTrailingMetadata().end()) {
+    detail.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
+  }
+  return detail;
+}
+
 class ServiceTest : public testing::Test {
  protected:
   ServiceTest() : ServiceTest(ServiceOptions()) {}
@@ -39,15 +49,6 @@ class ServiceTest : public testing::Test {
     auto context = std::make_unique<grpc::ClientContext>();
     context->set_deadline(std::chrono::system_clock::now() + kDeadline);
     return context;
-  }
-
-  static v1::ErrorDetail detail_of(const grpc::ClientContext& context) {
-    v1::ErrorDetail detail;
-    const auto found = context.GetServerTrailingMetadata().find("kilokv-error-bin");
-    if (found != context.GetServerTrailingMetadata().end()) {
-      detail.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
-    }
-    return detail;
   }
 
   static v1::ExecuteRequest execute_request() {

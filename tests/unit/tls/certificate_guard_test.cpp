@@ -32,9 +32,8 @@ Context context_of(const Identity& own) {
 }
 
 // Whether both sides take each other.
-bool handshake(const Identity& server, const Identity& client) {
-  const Context of_server = context_of(server), of_client = context_of(client);
-  const Session one(SSL_new(of_server.get())), other(SSL_new(of_client.get()));
+bool handshake(SSL_CTX* of_server, SSL_CTX* of_client) {
+  const Session one(SSL_new(of_server)), other(SSL_new(of_client));
   BIO *first = nullptr, *second = nullptr;
   BIO_new_bio_pair(&first, 0, &second, 0);
   SSL_set_bio(one.get(), first, first);
@@ -46,8 +45,15 @@ bool handshake(const Identity& server, const Identity& client) {
     of_other = SSL_do_handshake(other.get());
     of_one = SSL_do_handshake(one.get());
   }
+  SSL_shutdown(other.get());  // OpenSSL forgets the session of a connection without this end
+  SSL_shutdown(one.get());
   ERR_clear_error();
   return of_one == 1 && of_other == 1;
+}
+
+bool handshake(const Identity& server, const Identity& client) {
+  const Context of_server = context_of(server), of_client = context_of(client);
+  return handshake(of_server.get(), of_client.get());
 }
 
 class CertificateGuardTest : public testing::Test {
@@ -70,6 +76,35 @@ TEST_F(CertificateGuardTest, ANameThatCannotBeReadEndsTheHandshake) {
     EXPECT_FALSE(handshake(good_, *bad)) << "a client: " << bad->certificate();
     EXPECT_FALSE(handshake(*bad, good_)) << "a server: " << bad->certificate();
   }
+}
+
+// For a server, whose clients are strangers.
+TEST_F(CertificateGuardTest, WhatAClientShowsIsBounded) {
+  const auto with_names = [](std::size_t count) {
+    std::string all = "DNS:a";
+    for (std::size_t i = 1; i < count; ++i) all += ",DNS:a" + std::to_string(i);
+    return Identity({.name = "x", .alternative_names = all});
+  };
+  const Identity few = with_names(CertificateBounds::kNamesMax), many = with_names(CertificateBounds::kNamesMax + 1);
+  const Identity long_one({.name = "x", .alternative_names = "DNS:" + std::string(3000, 'a')});
+  for (const Identity* client : {&few, &many, &long_one}) EXPECT_TRUE(handshake(good_, *client)) << "without bounds";
+  bound_certificates({.bytes_max = 3000});
+  EXPECT_TRUE(handshake(good_, few));
+  EXPECT_FALSE(handshake(good_, many));
+  EXPECT_FALSE(handshake(good_, long_one));
+  EXPECT_TRUE(handshake(many, good_)) << "names of a server are not bounded";
+  bound_certificates({});
+  EXPECT_TRUE(handshake(good_, many));
+}
+
+// With TLS 1.2 and without tickets, OpenSSL would keep a session, with the certificate of the peer, for each of them.
+TEST_F(CertificateGuardTest, NoSessionStaysAfterItsConnection) {
+  const Context of_server = context_of(good_), of_client = context_of(good_);
+  SSL_CTX_set_session_id_context(of_server.get(), reinterpret_cast<const unsigned char*>("test"), 4);  // as gRPC does
+  SSL_CTX_set_max_proto_version(of_client.get(), TLS1_2_VERSION);
+  SSL_CTX_set_options(of_client.get(), SSL_OP_NO_TICKET);
+  ASSERT_TRUE(handshake(of_server.get(), of_client.get()));
+  EXPECT_EQ(SSL_CTX_sess_number(of_server.get()), 0);
 }
 
 }  // namespace

@@ -315,6 +315,31 @@ TEST_F(CancelInPartsTest, CancelsTakeTurns) {
   EXPECT_EQ(waiting.cancels(), 1u);
 }
 
+// Each of the greedy client's cancels looks at everything that is parked, and finds nothing.
+TEST_F(CancelInPartsTest, TheCancelsOfALightClientWaitForOnePartOfEachOther) {
+  park_many();
+  const std::uint64_t small = park("c", 9999);
+  const auto greedy = std::make_shared<Client>("greedy"), light = std::make_shared<Client>("light");
+  CancelTarget search{{}, 0, {}, 0, ParkedFilter{.key_prefix = "none"}};
+  search.caller = greedy;
+  for (int i = 0; i < 500; ++i) waiting.cancel(search, 0, [](const Result<std::uint64_t>&) {});
+  ASSERT_TRUE(waiting.take_cancelled(nothing_is_queued, kPart));
+  CancelTarget one{{}, 0, {}, small};
+  one.caller = light;
+  bool answered = false;
+  waiting.cancel(one, 0, [&](const Result<std::uint64_t>&) { answered = true; });
+  int parts = 0;
+  for (; parts < 10 && !answered; ++parts) {
+    auto cancelled = waiting.take_cancelled(nothing_is_queued, kPart);
+    ASSERT_TRUE(cancelled);
+    if (cancelled->done) cancelled->done(cancelled->count);
+  }
+  EXPECT_EQ(parts, 2);
+  EXPECT_EQ(waiting.cancels(), 500u);
+  while (auto cancelled = waiting.take_cancelled(nothing_is_queued, kPart)) continue;
+  EXPECT_EQ(waiting.cancels(), 0u);
+}
+
 // Others were parked between two transactions of the request.
 TEST_F(CancelInPartsTest, ACallLooksAtFewAlthoughItFindsNone) {
   park("a", 1, 1000000, 1, mine, 5, 0);
