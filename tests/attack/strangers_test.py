@@ -559,7 +559,7 @@ def main():
     kinds = {"greedy": lambda: attack_without_a_login(options.seconds, options.strict),
              "health_checks": lambda: attack_by_health_checks(options.seconds, options.strict),
              "certificate": lambda: attack_with_a_strange_certificate(options.seconds, options.strict),
-             "large_certificates": lambda: attack_by_large_certificates(options.silent),
+             "large_certificates": lambda: attack_by_large_certificates(100),
              "unread_answers": lambda: attack_without_reading(options.seconds, options.strict),
              "silent": lambda: attack_silently(options.silent),
              "floods": lambda: [flood_test.attack(kind, options.seconds, 600 * MIB, options.strict, GuardedServer)
