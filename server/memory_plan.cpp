@@ -44,6 +44,7 @@ void cut_bounds(std::uint64_t limit, ServerOptions* options) {
                                             {"snapshot-bytes-max", &core.snapshot_bytes_max, 8 * kMiB},
                                             {"batch-max-bytes", &core.batch_max_bytes, kMiB},
                                             {"", &core.pools_bytes_max, 8 * kMiB},
+                                            {"", &core.dropped_bytes_max, kMiB},
                                             {"calls-bytes-max", &service.calls_bytes_max, 8 * kMiB},
                                             {"answers-bytes-max", &service.answers_bytes_max, 16 * kMiB},
                                             {"grpc-memory-max", &service.grpc_memory_max, 32 * kMiB},
@@ -53,7 +54,7 @@ void cut_bounds(std::uint64_t limit, ServerOptions* options) {
   }
   cut(Bound<std::uint32_t>{"scans-in-flight-max", &core.scans_in_flight_max, 2}, limit, options->given);
   // A connection with a client's certificate takes twice as much.
-  const std::uint32_t connections_least = service.tls.client_ca_file.empty() ? 512 : 256;
+  const std::uint32_t connections_least = service.tls.client_ca_file.empty() ? 512 : 240;
   cut(Bound<std::uint32_t>{"connections-max", &service.connections_max, connections_least}, limit, options->given);
 }
 

@@ -53,9 +53,11 @@ std::uint32_t OrderedIndex::new_chunk(std::uint32_t group) {
     free_chunks_.push_back(static_cast<std::uint32_t>(chunks_.size()));
     chunks_.emplace_back();
     summaries_.emplace_back();
+    masks_.emplace_back();
   }
   const std::uint32_t chunk = take_last(&free_chunks_);
   summaries_[chunk] = {0, 0, group};
+  masks_[chunk] = {};
   return chunk;
 }
 
@@ -80,8 +82,12 @@ void OrderedIndex::split_group(std::size_t position) {
 std::uint32_t OrderedIndex::split_chunk(Place at, std::size_t keep) {
   const std::uint32_t added = new_chunk(order_[at.group]);  // moves the chunks
   Group& group = groups_[order_[at.group]];
-  Chunk& full = chunks_[group.chunks[at.chunk]];
+  const std::uint32_t split = group.chunks[at.chunk];
+  Chunk& full = chunks_[split];
   chunks_[added] = cut(&full, keep);
+  masks_[added] = masks_[split].cut(keep);
+  summaries_[added].live = masks_[added].count();
+  summaries_[split].live -= summaries_[added].live;
   if (keep < kChunkKeysMax - 1) full.shrink_to_fit();
   group.chunks.insert(at_position(group.chunks, at.chunk + 1), added);
   return added;
@@ -108,15 +114,18 @@ OrderedIndex::Inserted OrderedIndex::insert(std::uint32_t key_ref) {
   Chunk& keys = chunks_[inserted.chunk];
   if (keys.size() == keys.capacity()) keys.reserve(std::min(keys.size() + kChunkGrowth, kChunkKeysMax));
   keys.insert(at_position(keys, position), key_ref);
+  masks_[inserted.chunk].insert(position);
   return inserted;
 }
 
 void OrderedIndex::erase(std::uint32_t key_ref) {
   const std::string_view key = keys_->view(key_ref);
   const Place at = locate(key);
-  Chunk& chunk = chunks_[groups_[order_[at.group]].chunks[at.chunk]];
+  const std::uint32_t number = groups_[order_[at.group]].chunks[at.chunk];
+  Chunk& chunk = chunks_[number];
   const std::size_t position = lower_bound(chunk, key);
-  KILOKV_CHECK(position < chunk.size() && chunk[position] == key_ref);
+  KILOKV_CHECK(position < chunk.size() && chunk[position] == key_ref && !masks_[number].has(position));
+  masks_[number].erase(position);
   chunk.erase(at_position(chunk, position));
   if (chunk.empty() && at.group + at.chunk > 0) remove_chunk(at);
 }
@@ -135,7 +144,7 @@ void OrderedIndex::remove_chunk(Place at) {
 
 std::size_t OrderedIndex::memory_bytes() const {
   std::size_t bytes = chunks_.capacity() * sizeof(Chunk) + summaries_.capacity() * sizeof(ChunkSummary) +
-                      groups_.capacity() * sizeof(Group) +
+                      masks_.capacity() * sizeof(LiveMask) + groups_.capacity() * sizeof(Group) +
                       (order_.capacity() + free_chunks_.capacity() + free_groups_.capacity()) * sizeof(std::uint32_t);
   for (const Chunk& chunk : chunks_) bytes += chunk.capacity() * sizeof(std::uint32_t);
   for (const Group& group : groups_) bytes += group.chunks.capacity() * sizeof(std::uint32_t);

@@ -3,17 +3,19 @@
 //
 // Each chunk and each group knows the newest version and the number of live records in it. A search for changed
 // records, or for records that are not deleted, skips the chunks and groups that have none. Such a search looks at the
-// groups, at the chunks of two groups, and at the keys of a few chunks, however many keys the range has. The index does
-// not know the records: the record store reports writes (raise, add_live), and counts a chunk again after a split
+// groups, at the chunks of two groups, and at the keys of a few chunks, however many keys the range has. Each chunk
+// also knows which of its keys are live, so a search for live records looks at no other. The index does not know the
+// records: the record store reports writes (raise, set_live), and looks for the newest version again after a split
 // (summarize).
 //
 // Invariants: a chunk holds the keys from its first key up to the next chunk's first key. A key before all of them goes
-// to the first chunk. Only the first chunk may be empty. No group is empty. `live` is exact. `newest` is the newest
-// version of a record in it, or of a record that was erased.
+// to the first chunk. Only the first chunk may be empty. No group is empty. `live` is exact, and so are the masks.
+// `newest` is the newest version of a record in it, or of a record that was erased.
 //
 // Thread safety: none. Host only: ranges are resolved before a batch goes to a device.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -23,6 +25,7 @@
 
 #include "engine/base/types.hpp"
 #include "engine/table/key_arena.hpp"
+#include "engine/table/live_mask.hpp"
 
 namespace kilokv::engine {
 
@@ -36,7 +39,7 @@ class OrderedIndex {
  public:
   static constexpr std::uint32_t kNoChunk = std::numeric_limits<std::uint32_t>::max();
   // The chunk that a key went to. If that chunk was full, some keys of `split` moved to the new chunk `added`. The
-  // caller then replaces the summaries of both (summarize).
+  // caller then replaces the newest versions of both (summarize).
   struct Inserted {
     std::uint32_t chunk;
     std::uint32_t split = kNoChunk, added = kNoChunk;
@@ -72,25 +75,49 @@ class OrderedIndex {
     summaries_[chunk].newest = newest.chunk;
     groups_[summaries_[chunk].group].summary.newest = newest.group;
   }
-  // A record of the chunk became live (1), or is no longer live (-1).
-  void add_live(std::uint32_t chunk, int one) {
-    summaries_[chunk].live += static_cast<std::uint32_t>(one);
-    groups_[summaries_[chunk].group].summary.live += static_cast<std::uint32_t>(one);
+  // A record of the chunk became live, or is no longer live. Requires: it was not as it is now, and its key is there.
+  void set_live(std::uint32_t chunk, std::uint32_t key_ref, bool live) {
+    const Chunk& keys = chunks_[chunk];
+    masks_[chunk].set(static_cast<std::size_t>(std::find(keys.begin(), keys.end(), key_ref) - keys.begin()), live);
+    const auto one = static_cast<std::uint32_t>(live ? 1 : -1);
+    summaries_[chunk].live += one;
+    groups_[summaries_[chunk].group].summary.live += one;
   }
   RangeSummary summary(std::uint32_t chunk) const { return {summaries_[chunk].newest, summaries_[chunk].live}; }
-  // Replaces a chunk's summary after a split. The group's summary stays, because the group holds the same keys as
-  // before.
-  void summarize(std::uint32_t chunk, RangeSummary summary) {
-    summaries_[chunk].newest = summary.newest;
-    summaries_[chunk].live = summary.live;
-  }
+  // Replaces a chunk's newest version after a split. The group's summary stays, because the group holds the same keys
+  // as before.
+  void summarize(std::uint32_t chunk, Version newest) { summaries_[chunk].newest = newest; }
   std::span<const std::uint32_t> keys(std::uint32_t chunk) const { return chunks_[chunk]; }
 
   // Calls f(key_ref, key) for the keys of [from, to) in order, until f returns false. It skips chunks and groups whose
   // summary is not `wanted`. An empty `to` means no upper bound. f must not change the index, but it may call raise()
-  // and add_live().
+  // and set_live().
   template <class Wanted, class F>
   void scan(std::string_view from, std::string_view to, const Wanted& wanted, const F& f) const {
+    visit(
+        from, to, wanted, [](std::uint32_t, std::size_t position) { return position; }, f);
+  }
+  // The same for the keys that are live.
+  template <class F>
+  void scan_live(std::string_view from, std::string_view to, const F& f) const {
+    visit(
+        from, to, [](RangeSummary of) { return of.live > 0; },
+        [this](std::uint32_t chunk, std::size_t position) { return masks_[chunk].next(position); }, f);
+  }
+
+  std::size_t memory_bytes() const;
+  // About the same, in constant time. `keys`: how many the index holds.
+  std::size_t memory_bytes_of(std::size_t keys) const {
+    constexpr std::size_t kAllocation = 16;  // what an allocator adds to a chunk
+    return keys * sizeof(std::uint32_t) +
+           chunks_.capacity() * (sizeof(Chunk) + sizeof(ChunkSummary) + sizeof(LiveMask) +
+                                 kChunkGrowth / 2 * sizeof(std::uint32_t) + kAllocation + sizeof(std::uint32_t));
+  }
+
+ private:
+  // `next`: a function of a chunk and a position that gives the first position from there on that is of interest.
+  template <class Wanted, class Next, class F>
+  void visit(std::string_view from, std::string_view to, const Wanted& wanted, const Next& next, const F& f) const {
     if (!to.empty() && from >= to) return;
     const Place begin = locate(from);
     const Place last = to.empty() ? Place{order_.size() - 1, groups_[order_.back()].chunks.size() - 1} : locate(to);
@@ -104,23 +131,15 @@ class OrderedIndex {
         const bool is_first = g == begin.group && c == begin.chunk;
         const bool is_last = !to.empty() && g == last.group && c == last.chunk;
         const std::size_t keys_end = is_last ? lower_bound(chunk, to) : chunk.size();
-        for (std::size_t i = is_first ? lower_bound(chunk, from) : 0; i < keys_end; ++i) {
+        const std::uint32_t number = group.chunks[c];
+        for (std::size_t i = next(number, is_first ? lower_bound(chunk, from) : 0); i < keys_end;
+             i = next(number, i + 1)) {
           if (!f(chunk[i], keys_->view(chunk[i]))) return;
         }
       }
     }
   }
 
-  std::size_t memory_bytes() const;
-  // About the same, in constant time. `keys`: how many the index holds.
-  std::size_t memory_bytes_of(std::size_t keys) const {
-    constexpr std::size_t kAllocation = 16;  // what an allocator adds to a chunk
-    return keys * sizeof(std::uint32_t) +
-           chunks_.capacity() * (sizeof(Chunk) + sizeof(ChunkSummary) + kChunkGrowth / 2 * sizeof(std::uint32_t) +
-                                 kAllocation + sizeof(std::uint32_t));
-  }
-
- private:
   using Chunk = std::vector<std::uint32_t>;
   struct ChunkSummary {  // kept apart from the chunk, because every write touches one
     Version newest = 0;
@@ -135,7 +154,7 @@ class OrderedIndex {
     std::size_t group, chunk;  // positions in order_ and in the group's chunks
   };
 
-  static constexpr std::size_t kChunkKeysMax = 128;
+  static constexpr std::size_t kChunkKeysMax = LiveMask::kPositions;
   static constexpr std::size_t kGroupChunksMax = 256;
   static constexpr std::size_t kChunkGrowth = 8;  // keys
 
@@ -153,6 +172,7 @@ class OrderedIndex {
   const KeyArena* keys_;
   std::vector<Chunk> chunks_;            // by number
   std::vector<ChunkSummary> summaries_;  // by number
+  std::vector<LiveMask> masks_;          // by number
   std::vector<Group> groups_;            // by number
   std::vector<std::uint32_t> order_;     // of the groups
   std::vector<std::uint32_t> free_chunks_, free_groups_;

@@ -21,25 +21,23 @@ bool RecordStore::insert(KeyId id, std::string_view key) {
   const OrderedIndex::Inserted inserted = index_.insert(*ref);
   table_.set_chunk(slot, inserted.chunk);
   if (inserted.split == OrderedIndex::kNoChunk) return true;
-  const RangeSummary whole = index_.summary(inserted.split);
-  const RangeSummary added = take_over(inserted.added);
-  const bool newest_moved = added.newest >= whole.newest;
-  const RangeSummary left = newest_moved ? take_over(inserted.split) : RangeSummary{whole.newest, 0};
+  const Version newest = index_.summary(inserted.split).newest;
+  const Version added = take_over(inserted.added);
   index_.summarize(inserted.added, added);
-  index_.summarize(inserted.split, {left.newest, whole.live - added.live});
+  if (added >= newest) index_.summarize(inserted.split, take_over(inserted.split));
   return true;
 }
 
-// The keys of this chunk came from a split. Notes for each key that it is in this chunk now. Returns their summary.
-RangeSummary RecordStore::take_over(std::uint32_t chunk) {
-  RangeSummary sum;
+// The keys of this chunk came from a split. Notes for each key that it is in this chunk now. Returns their newest
+// version.
+Version RecordStore::take_over(std::uint32_t chunk) {
+  Version newest = 0;
   for (const std::uint32_t ref : index_.keys(chunk)) {
     const std::uint32_t slot = find(keys_.view(ref));
     table_.set_chunk(slot, chunk);
-    sum.newest = std::max(sum.newest, version_of(table_[slot].cell.tag));
-    sum.live += is_live(table_[slot].cell) ? 1 : 0;
+    newest = std::max(newest, version_of(table_[slot].cell.tag));
   }
-  return sum;
+  return newest;
 }
 
 void RecordStore::remove(std::uint32_t slot) {
@@ -110,7 +108,7 @@ void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from
     if (type_of(before.tag) == ValueType::integer && type_of(after.tag) == ValueType::integer) [[likely]] {
       hash += record_digest(now.id, after.tag, {after.word, 0}) - record_digest(now.id, before.tag, {before.word, 0});
     } else {
-      if (!summarized) count_in_chunk(table_.chunk(slot), before, after);
+      if (!summarized) count_in_chunk(slot, before, after);
       hash += settle_kind(now.id, before, after, batch);
     }
     if (!table_.has_marks(slot)) [[unlikely]] {

@@ -92,13 +92,13 @@ class RecordStore {
     const std::uint32_t chunk = table_.chunk(slot);
     const OrderedIndex::Newest newest = index_.newest(chunk);
     index_.raise(chunk, version_of(after.tag));
-    count_in_chunk(chunk, before, after);
+    count_in_chunk(slot, before, after);
     return newest;
   }
   // Takes back the newest summarize() that was not taken back yet.
   void forget_summarized(std::uint32_t slot, Cell before, Cell after, OrderedIndex::Newest newest) {
     const std::uint32_t chunk = table_.chunk(slot);
-    count_in_chunk(chunk, after, before);
+    count_in_chunk(slot, after, before);
     index_.restore(chunk, newest);
   }
 
@@ -109,11 +109,11 @@ class RecordStore {
     scan_wanted(
         from, to, [](RangeSummary) { return true; }, f);
   }
-  // As scan(), but skips most records that are not live (scan_live), or not newer than `since` (scan_newer).
+  // As scan(), but only for records that are live (scan_live), or without most of those that are not newer than `since`
+  // (scan_newer).
   template <class F>
   void scan_live(std::string_view from, std::string_view to, const F& f) const {
-    scan_wanted(
-        from, to, [](RangeSummary of) { return of.live > 0; }, f);
+    index_.scan_live(from, to, [&](std::uint32_t, std::string_view key) { return f(find(key), key); });
   }
   template <class F>
   void scan_newer(std::string_view from, std::string_view to, Version since, const F& f) const {
@@ -151,14 +151,15 @@ class RecordStore {
     index_.scan(from, to, wanted, [&](std::uint32_t, std::string_view key) { return f(find(key), key); });
   }
   static bool is_live(Cell cell) { return type_of(cell.tag) != ValueType::absent; }
-  void count_in_chunk(std::uint32_t chunk, Cell before, Cell after) {
-    if (is_live(before) != is_live(after)) index_.add_live(chunk, is_live(after) ? 1 : -1);
+  void count_in_chunk(std::uint32_t slot, Cell before, Cell after) {
+    if (is_live(before) == is_live(after)) return;
+    index_.set_live(table_.chunk(slot), table_.key_ref(slot), is_live(after));
   }
   bool is_tombstone(std::uint32_t slot, Version version) const {
     return table_[slot].cell.tag == make_tag(version, ValueType::absent);
   }
   void queue_tombstones();
-  RangeSummary take_over(std::uint32_t chunk);
+  Version take_over(std::uint32_t chunk);
   void touch(std::uint32_t slot);
   void tell_touched() const;
   void mark(std::uint32_t slot, bool summarized);

@@ -159,6 +159,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   core_.access.recovered(recovery.take_access());
   const Position at{position->batch, position->next_version, position->tombstone_floor, position->time_us,
                     position->state_hash};
+  core_.note_stamp(std::max(core_.environment.clock->wall_us(), position->time_us));
   core_.executed.set(at);
   core_.durable.set(at);
   core_.answered.set(at);
@@ -317,6 +318,7 @@ std::vector<MemoryOwner> CoreDatabase::memory(const DatabaseStatus& status) cons
       {"access", kAccessCopies * core_.access.latest()->bytes()},
       {"snapshots", parts_->reader.image_bytes()},
       {"scans", page_bytes_.load(std::memory_order_relaxed)},
+      {"dropped", parts_->checkpointer.dropped_bytes()},
       {"batches", core_.batch_bytes.load(std::memory_order_relaxed) + core_.requests.bytes() + core_.batches.bytes() +
                       (of_engine - data.sum())}};
   for (MemoryOwner& owner : owners) owner.bytes = held.at(owner.name);

@@ -36,7 +36,7 @@ AcknowledgedFile::~AcknowledgedFile() {
 
 Result<BatchNumber> AcknowledgedFile::open(const std::string& directory) {
   const std::string path = directory + "/" + kAcknowledgedFileName;
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file_ < 0) return system_failure("cannot open " + path);
   Content content;
   const ssize_t got = ::pread(file_, &content, sizeof content, 0);

@@ -119,6 +119,11 @@ Status DataDirectory::lock() {
   }
   struct stat found = {};
   if (::fstat(descriptor_, &found) != 0) return refuse_directory(path_, "cannot be read: " + reason_of(errno));
+  // Whoever owns it can put a database of his own there, or open it to others again.
+  if (found.st_uid != ::geteuid() && found.st_uid != 0) {
+    return refuse_directory(path_, "belongs to another user (id " + std::to_string(found.st_uid) +
+                                       "); run kilokvd as that user, or choose another directory");
+  }
   device_ = found.st_dev;
   inode_ = found.st_ino;
   return {};
@@ -144,7 +149,7 @@ Status DataDirectory::begin_creation() const {
     if (Status status = remove_remains(); !status.ok()) return status;
   }
   const std::string path = path_ + "/" + kCreationFileName;
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
   if (file < 0) return {StatusCode::internal, "cannot create " + path + ": " + reason_of(errno)};
   ::close(file);
   if (Status status = sync_directory(path_); !status.ok()) return status;

@@ -48,9 +48,6 @@ rocksdb::WriteOptions synced() {
 // What a record of the state takes beyond its part of the log record: its head, its version, an integer, and its place
 // in a file.
 constexpr std::uint64_t kStateRecordBytes = 48;
-// A compaction rewrites at most about this many files of the size of a buffer: one file, and those of the next level
-// that it overlaps.
-constexpr std::uint64_t kCompactionBuffers = 12;
 
 std::string segment_key(const LogSegment& segment) { return kSegmentPrefix + ordered_key(segment.first_batch); }
 
@@ -80,6 +77,7 @@ class RocksdbLog final : public CommitLog {
 
  private:
   std::uint64_t changed_state_bytes() const;
+  std::uint64_t compaction_bytes() const;
   DiskSpace::Sample sample_disk() const;
   Status flush_log();
   void compact_early(bool early);
@@ -134,6 +132,14 @@ std::uint64_t RocksdbLog::changed_state_bytes() const {
          since(appended_writes_, checkpointed_writes_) * kStateRecordBytes;
 }
 
+// The most that one compaction of the state writes: all files of the first two levels, or one file of a later level
+// with those that it overlaps. A file is as large as a buffer.
+std::uint64_t RocksdbLog::compaction_bytes() const {
+  const std::uint64_t first = store_->files_at_level(Family::state, 0) + store_->files_at_level(Family::state, 1);
+  return std::min(store_->property(Family::state, "rocksdb.live-sst-files-size"),
+                  std::max(first, kOverlapMaxFiles) * options_.state_buffer_bytes);
+}
+
 DiskSpace::Sample RocksdbLog::sample_disk() const {
   constexpr const char* kBuffered = "rocksdb.cur-size-all-mem-tables";
   const std::string& directory = store_->directory();
@@ -141,8 +147,7 @@ DiskSpace::Sample RocksdbLog::sample_disk() const {
   return {.free_bytes = options_.free_bytes ? options_.free_bytes(directory) : free_bytes_of(directory),
           .unflushed_bytes = store_->property(Family::log, kBuffered) + store_->property(Family::state, kBuffered),
           .state_bytes = changed_state_bytes(),
-          .compaction_bytes = std::min(store_->property(Family::state, "rocksdb.live-sst-files-size"),
-                                       kCompactionBuffers * options_.state_buffer_bytes),
+          .compaction_bytes = compaction_bytes(),
           .session_bytes = session_bytes_ ? session_bytes_() : 0};
 }
 
@@ -191,6 +196,7 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
     const rocksdb::Status written = store_->write(synced(), &batch_);
     status = store_->status_of(written, "appending batch " + std::to_string(gathered_batch_));
   }
+  if (status.ok()) status = store_->check_in_place();  // a sync may take long
   if (status.ok()) status = acknowledged_.write(gathered_batch_);
   failed_ = !status.ok();
   if (failed_) return status;

@@ -1,6 +1,7 @@
 #include "server/storage/store.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -181,6 +182,12 @@ std::uint64_t Store::memory_bytes() const {
 std::uint64_t Store::property(Family which, const char* name) const {
   std::uint64_t value = 0;
   return db_->GetIntProperty(family(which), name, &value) ? value : 0;
+}
+
+std::uint64_t Store::files_at_level(Family which, int level) const {
+  std::string files;
+  const bool known = db_->GetProperty(family(which), "rocksdb.num-files-at-level" + std::to_string(level), &files);
+  return known ? std::strtoull(files.c_str(), nullptr, 10) : 0;
 }
 
 Status Store::status_of(const rocksdb::Status& status, const std::string& doing) const {

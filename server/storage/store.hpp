@@ -57,6 +57,9 @@ class Store {
   // A number that RocksDB knows, such as rocksdb.cur-size-all-mem-tables; 0 if it does not know it.
   std::uint64_t property(Family family, const char* name) const;
 
+  // How many files of the family are at this level.
+  std::uint64_t files_at_level(Family family, int level) const;
+
   // The memory of RocksDB's buffers, and of what it keeps of its files.
   std::uint64_t memory_bytes() const;
 

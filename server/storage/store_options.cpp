@@ -53,6 +53,8 @@ rocksdb::ColumnFamilyOptions state_options(const StorageOptions& options) {
   family.level0_file_num_compaction_trigger = kStateCompactionTrigger;
   family.target_file_size_base = options.state_buffer_bytes;
   family.max_bytes_for_level_base = 4 * options.state_buffer_bytes;
+  family.max_compaction_bytes =
+      kOverlapMaxFiles * options.state_buffer_bytes;  // files end where they would overlap more
   return family;
 }
 

@@ -3,6 +3,7 @@
 
 #include <rocksdb/db.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "server/storage/options.hpp"
@@ -11,6 +12,8 @@ namespace kilokv::server::storage {
 
 // The number of checkpoint files at which a compaction of the state begins.
 inline constexpr int kStateCompactionTrigger = 4;
+// The files of the next level that a file of the state overlaps, with itself, at most.
+inline constexpr std::uint64_t kOverlapMaxFiles = 12;
 
 rocksdb::DBOptions database_options(const StorageOptions& options);
 

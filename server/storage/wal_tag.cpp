@@ -50,7 +50,7 @@ Result<WalTag> renew_wal_tag(const std::string& directory) {
   Content content;
   if (Status status = fill_with_random(&content.tag); !status.ok()) return status;
   content.crc = crc32c(view_of(content.tag));
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) return system_failure("cannot open " + path);
   const bool written = ::pwrite(file, &content, sizeof content, 0) == sizeof content && ::fsync(file) == 0;
   const Status status = written ? Status() : system_failure("cannot write " + path);

@@ -22,6 +22,9 @@ constexpr std::size_t kSliceDropped = 1024;      // about a millisecond
 constexpr DurationUs kPollUs = 500000;
 constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
 
+// A string of this length, with what an allocator adds.
+std::uint64_t bytes_of(const std::string& key) { return sizeof key + 16 + key.size() + key.size() / 4; }
+
 }  // namespace
 
 Checkpointer::Checkpointer(CoreContext* core, ExecuteStage* execute, const Reader* reader, const Position& last,
@@ -33,6 +36,7 @@ Checkpointer::Checkpointer(CoreContext* core, ExecuteStage* execute, const Reade
       last_us_(core->environment.clock->monotonic_us()) {
   for (std::size_t i = 0; i < dropped.size(); ++i) {
     if (i % kSliceDropped == 0) dropped_.push_back({last.tombstone_floor, {}});
+    dropped_bytes_ += bytes_of(dropped[i]);
     dropped_.back().keys.push_back(std::move(dropped[i]));
   }
 }
@@ -55,6 +59,7 @@ bool Checkpointer::wanted(TimeUs now) {
   const LogUsage usage = core_->log->usage();
   return now - last_us_ >= core_->options.checkpoint_interval_us ||
          usage.bytes_since_checkpoint >= core_->options.checkpoint_log_bytes ||
+         (drops_wait_.load(std::memory_order_relaxed) && now - last_us_ >= kShortPauseUs) ||
          (usage.short_of_space && usage.bytes_since_checkpoint >= kShortLogBytes && now - last_us_ >= kShortPauseUs);
 }
 
@@ -111,24 +116,32 @@ void Checkpointer::choose_floor() {
 }
 
 // One step. It drops a bounded number of keys from the table, and another from the stored state. The next batch logs
-// the floor that the table reached, so that a replay drops the same keys.
+// the floor that the table reached, so that a replay drops the same keys. If too many keys wait to be removed from the
+// stored state, the next checkpoint comes soon, and drops more.
 void Checkpointer::drop_tombstones(Slice* slice) {
   engine::Engine& engine = *core_->engine;
   const auto ripe = [this] { return !dropped_.empty() && dropped_.front().floor <= covered_floor_; };
   for (; ripe() && slice->dropped.size() < kSliceDropped; dropped_.pop_front()) {
     for (std::string& key : dropped_.front().keys) {
+      dropped_bytes_ -= bytes_of(key);
       if (engine.find(key).cell == Cell{}) slice->dropped.push_back(std::move(key));
     }
   }
   const Version floor = reader_->drop_floor(wanted_floor_);
-  if (floor > engine.tombstone_floor()) {
+  const auto has_room = [this] { return dropped_bytes() < core_->options.dropped_bytes_max; };
+  if (floor > engine.tombstone_floor() && has_room()) {
     Dropped step;
-    const auto keep = [&step](std::string_view key) { step.keys.emplace_back(key); };
+    const auto keep = [this, &step](std::string_view key) {
+      step.keys.emplace_back(key);
+      dropped_bytes_ += bytes_of(step.keys.back());
+    };
     engine.drop_tombstones(floor, keep, kSliceDropped);
     step.floor = engine.tombstone_floor();
     if (!step.keys.empty()) dropped_.push_back(std::move(step));
   }
-  slice->drops_left = ripe() || floor > engine.tombstone_floor();
+  const bool has_more = floor > engine.tombstone_floor();
+  drops_wait_.store(has_more && !has_room(), std::memory_order_relaxed);
+  slice->drops_left = ripe() || (has_more && has_room());
 }
 
 void Checkpointer::capture(Slice* slice, std::size_t left) {

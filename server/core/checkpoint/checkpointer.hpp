@@ -35,6 +35,10 @@ class Checkpointer {
                std::vector<std::string> dropped);
   TimeUs step();
 
+  // Memory of keys that left the table and not yet the stored state: at most DatabaseOptions::dropped_bytes_max, and
+  // the keys that one transaction has deleted.
+  std::uint64_t dropped_bytes() const { return dropped_bytes_.load(std::memory_order_relaxed); }
+
   // Makes a checkpoint now. `done` is called when it counts, or when the disk has no room for it. Any thread.
   void request(std::function<void()> done);
   BatchNumber last_batch() const { return last_batch_.load(std::memory_order_acquire); }
@@ -79,10 +83,12 @@ class Checkpointer {
   std::mutex mutex_;
   std::vector<std::function<void()>> requests_, serving_;
   // Executor's thread.
-  std::deque<Position> positions_;  // samples; they show which version is --tombstone-retention old
-  Version wanted_floor_ = 0;        // tombstones up to it are dropped, some with each slice
-  std::deque<Dropped> dropped_;     // not yet removed from the stored state
-  Version covered_floor_ = 0;       // of the batch that the checkpoint covers
+  std::deque<Position> positions_;               // samples; they show which version is --tombstone-retention old
+  Version wanted_floor_ = 0;                     // tombstones up to it are dropped, some with each slice
+  std::deque<Dropped> dropped_;                  // not yet removed from the stored state
+  std::atomic<std::uint64_t> dropped_bytes_{0};  // of these keys; the executor sets it
+  std::atomic<bool> drops_wait_{false};          // more could be dropped if these were fewer; likewise
+  Version covered_floor_ = 0;                    // of the batch that the checkpoint covers
 };
 
 }  // namespace kilokv::server

@@ -57,18 +57,19 @@ void Recovery::count_record(const StoredRecord& record) {
   if (record.type == ValueType::bytes) counted_.bytes += engine::new_value_bytes(record.bytes.size());
 }
 
-Status Recovery::counted() { return data_->check_stored(bytes_of(counted_)); }
+// A checkpoint is fuzzy: it may hold keys that were deleted while it was made, beside values that grew. So more of the
+// memory may be needed for a moment. finish() checks what is left.
+Status Recovery::counted() { return data_->check_replay(bytes_of(counted_)); }
 
 Status Recovery::state_record(const StoredRecord& record) { return load(record); }
 
-Status Recovery::session(const StoredSession& session) {
-  Status status = sessions_->restore(session, clock_->monotonic_us());
-  return status.ok() ? check_sessions() : status;
-}
+Status Recovery::session(const StoredSession& session) { return sessions_->restore(session, clock_->monotonic_us()); }
 
-// With a limit of the memory, stored results keep to their part of it, also if it was larger when they were stored.
-Status Recovery::check_sessions() const {
-  return data_ == nullptr || data_->data_max() == 0 ? Status() : sessions_->check_restored();
+// With a limit of the memory, stored results keep to their part of it, also if it was larger when they were stored. The
+// log learns of an acknowledgement with the results of a later request. So the replay may hold results that were freed
+// before, and at its end as many as the log can have.
+Status Recovery::check_sessions(std::uint64_t log_bytes) const {
+  return data_ == nullptr || data_->data_max() == 0 ? Status() : sessions_->check_restored(log_bytes);
 }
 
 Status Recovery::batch_begin(const engine::BatchHeader&, Version tombstone_floor) {
@@ -93,10 +94,7 @@ Status Recovery::load_pending(std::size_t left) {
   return {};
 }
 
-Status Recovery::batch_session(const SessionEntry& entry) {
-  Status status = sessions_->restore(entry, clock_->monotonic_us());
-  return status.ok() ? check_sessions() : status;
-}
+Status Recovery::batch_session(const SessionEntry& entry) { return sessions_->restore(entry, clock_->monotonic_us()); }
 
 Status Recovery::access_table(std::string_view table) {
   Result<AccessTable> decoded = decode_table(table);
@@ -120,6 +118,7 @@ Status Recovery::batch_end(Hash128) {
 Status Recovery::finish(const RecoveredPosition& position) {
   if (!in_batches_) engine_->clear_dirty();
   raise_floor(position.tombstone_floor);
+  if (Status status = check_sessions(position.log_bytes_since_checkpoint); !status.ok()) return status;
   if (data_ != nullptr) {
     const engine::EngineMemory held = engine_->memory();
     const NewData loaded{held.records, held.key_bytes + held.index_bytes + held.value_bytes};

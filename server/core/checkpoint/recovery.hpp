@@ -57,7 +57,7 @@ class Recovery : public RecoveryVisitor {
 
  private:
   Status load(const StoredRecord& record);
-  Status check_sessions() const;
+  Status check_sessions(std::uint64_t log_bytes) const;
   Status load_pending(std::size_t left);
   void raise_floor(Version floor);
 

@@ -31,6 +31,7 @@ std::vector<MemoryOwner> memory_bounds(const DatabaseOptions& options) {
           {"access", 0, kAccessCopies * kAccessBytesMax},
           {"snapshots", 0, options.snapshot_bytes_max},
           {"scans", 0, options.scans_in_flight_max * options.scan_bytes_max},
+          {"dropped", 0, options.dropped_bytes_max},
           {"batches", 0, batches_bound(options)}};
 }
 

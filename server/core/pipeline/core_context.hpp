@@ -70,9 +70,10 @@ struct CoreContext {
   // the answers of many batches, where answers take longer than batches.
   std::atomic<std::uint32_t> unanswered_batches{0};
   static constexpr std::uint32_t kAnsweredLater = 1;
-  std::atomic<std::uint64_t> batch_bytes{0};  // memory of the batches that are executed and not yet answered
-  std::atomic<bool> draining{false};          // once set, no new work is taken
-  std::atomic<bool> stopped{false};           // set by a fatal error: nothing more is answered
+  std::atomic<std::uint64_t> batch_bytes{0};       // memory of the batches that are executed and not yet answered
+  std::atomic<DurationUs> stamp_minus_boot_us{0};  // of the last stamp, when it was made
+  std::atomic<bool> draining{false};               // once set, no new work is taken
+  std::atomic<bool> stopped{false};                // set by a fatal error: nothing more is answered
   std::function<void(const Status&)> on_fatal;
   DatabaseEvents events;
   Counters counters;
@@ -91,8 +92,16 @@ struct CoreContext {
   }
 
   // The time by which tokens expire. A clock that went back makes none of them valid again that a batch has seen
-  // expire.
-  TimeUs time_of_day() const { return std::max(environment.clock->wall_us(), executed.get().time_us); }
+  // expire. A clock that jumped ahead by more than --clock-jump-max counts no more here than for stamps.
+  TimeUs time_of_day() const {
+    const TimeUs wall = std::max(environment.clock->wall_us(), executed.get().time_us);
+    const TimeUs expected = environment.clock->boot_us() + stamp_minus_boot_us.load(std::memory_order_relaxed);
+    return wall - expected > options.clock_jump_us_max ? expected : wall;
+  }
+  // A batch has this stamp now, or the server starts at this time.
+  void note_stamp(TimeUs stamp_us) {
+    stamp_minus_boot_us.store(stamp_us - environment.clock->boot_us(), std::memory_order_relaxed);
+  }
 
   // Called by the stage that finds that durability is lost or a batch is wrong. Only the first call has an effect.
   void fail(const Status& status) {

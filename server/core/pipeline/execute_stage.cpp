@@ -321,6 +321,7 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   core_->unanswered_parts.fetch_add(batch->unanswered_parts);
   core_->batch_bytes.fetch_add(batch->memory_bytes, std::memory_order_relaxed);
   core_->data.set_held(engine.memory());  // before the answer, with which the request gives its memory back
+  core_->note_stamp(batch->after.time_us);
   core_->executed.set(batch->after);
   core_->in_flight.fetch_add(1, std::memory_order_relaxed);
   core_->unanswered_batches.fetch_add(1, std::memory_order_relaxed);

@@ -30,13 +30,19 @@ constexpr std::uint64_t kDeletedKey = kWrite + engine::kKeyBytesMax;
 // index.
 constexpr std::uint64_t kRangeGuardReads = std::uint64_t{3} * 128;
 
+// To find the ends of a range in the ordered index takes as long as so many reads.
+constexpr std::uint64_t kRangeSteps = 16;
+// The passes of a batch may evaluate the guards of a postponed transaction again (kWaitPassesMax). Most do so less
+// often.
+constexpr std::uint64_t kGuardsOfWaiting = 4;
+
 // How BatchParts counts values that may be returned.
 constexpr std::uint64_t kBytesPerRead = std::uint64_t{16} << 10;
 constexpr std::uint64_t kReturnedReadsMax = (std::uint64_t{4} << 20) / kBytesPerRead;
 
 // The cost of one list of operations: the list of a committed transaction, or that of a transaction whose guard failed.
 struct ListCost {
-  std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0;
+  std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0, steps = 0;
   std::uint64_t kept_bytes = 0;  // stored, at the largest value that is known
   std::uint64_t named_bytes = 0;
   NewData data;  // of PUTs and ADDs
@@ -67,8 +73,9 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
   ListCost cost;
   for (std::uint32_t i = begin; i < end; ++i) {
     const std::uint32_t key = columns.op_key[i];
-    cost.named_bytes +=
-        uses_range(static_cast<OpKind>(columns.op_kind[i])) ? range_bytes(columns, key) : columns.key(key).size();
+    const bool of_range = uses_range(static_cast<OpKind>(columns.op_kind[i]));
+    cost.named_bytes += of_range ? range_bytes(columns, key) : columns.key(key).size();
+    if (of_range) cost.steps += kRangeSteps;
     switch (static_cast<OpKind>(columns.op_kind[i])) {
       case OpKind::get:
         cost.stored_bytes += kItem + columns.key(key).size();
@@ -87,6 +94,7 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         cost.reads += columns.range_limit[key];
         break;
       case OpKind::put:
+        ++cost.steps;
         add_new_key(columns.key(key).size(), &cost.data);
         if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::bytes)) {
           const std::uint64_t bytes = value_bytes(columns, columns.op_value[i]);
@@ -101,20 +109,25 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         cost.written_bytes += kWrite + columns.key(key).size();
         break;
       case OpKind::add: add_new_key(columns.key(key).size(), &cost.data); [[fallthrough]];
-      case OpKind::del: cost.written_bytes += kWrite + columns.key(key).size(); break;
+      case OpKind::del:
+        ++cost.steps;
+        cost.written_bytes += kWrite + columns.key(key).size();
+        break;
     }
   }
   return cost;
 }
 
-// Adds the keys, ranges and constants of the guards to `named_bytes`.
-std::uint64_t guard_reads(const engine::TransactionColumns& columns, std::size_t t, std::uint64_t* named_bytes) {
+// Adds the keys, ranges and constants of the guards to `named_bytes`. `waits`: whether one of them may wait.
+std::uint64_t guard_reads(const engine::TransactionColumns& columns, std::size_t t, std::uint64_t* named_bytes,
+                          bool* waits) {
   std::uint64_t reads = 0;
   for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
     const bool of_range = uses_range(static_cast<GuardKind>(columns.guard_kind[g]));
     reads += of_range ? kRangeGuardReads : 1;
     *named_bytes += of_range ? range_bytes(columns, columns.guard_key[g]) : columns.key(columns.guard_key[g]).size();
     *named_bytes += guard_constant_bytes(columns, g);
+    *waits |= columns.guard_on_false[g] == static_cast<std::uint8_t>(engine::OnFalse::wait);
   }
   return reads;
 }
@@ -145,26 +158,32 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
   const std::uint64_t kept_value = std::min(largest_value, result_bytes_max);
   ListCost list = list_cost(columns, columns.then_begin(t), columns.then_end[t], kept_value, result_bytes_max);
   std::uint64_t named_bytes = 0;
-  const std::uint64_t guards = guard_reads(columns, t, &named_bytes);
+  bool waits = false;
+  const std::uint64_t guards = guard_reads(columns, t, &named_bytes, &waits);
+  // A batch makes the keys of both lists before it runs, also those of else-operations that cannot run.
+  if (columns.else_end[t] > columns.then_end[t]) {
+    const ListCost other = list_cost(columns, columns.then_end[t], columns.else_end[t], 0, 0);
+    named_bytes += other.named_bytes;
+    list.data += other.data;
+    list.steps += other.steps;
+  }
   if (guards > 0) {  // otherwise the else-operations cannot run
     ListCost other = list_cost(columns, columns.then_end[t], columns.else_end[t], kept_value, result_bytes_max);
     if (in_session) add_guard_value(columns, t, kept_value, &other);
-    named_bytes += other.named_bytes;  // both lists are in the batch
     list = {std::max(list.written_bytes, other.written_bytes),
             std::max(list.copied_values, other.copied_values),
             std::max(list.stored_bytes, other.stored_bytes),
             std::max(list.stored_values, other.stored_values),
             std::max(list.reads, other.reads),
+            list.steps,
             std::max(list.kept_bytes, other.kept_bytes),
             list.named_bytes,
-            {std::max(list.data.records, other.data.records), std::max(list.data.bytes, other.data.bytes),
-             std::max(list.data.copied_values, other.data.copied_values)}};
-  } else if (columns.else_end[t] > columns.then_end[t]) {
-    named_bytes += list_cost(columns, columns.then_end[t], columns.else_end[t], 0, 0).named_bytes;
+            list.data};
   }
   TransactionCost cost{{kRecord + list.written_bytes, list.copied_values, 0},
                        guards,
                        list.reads,
+                       list.steps + (waits ? (kGuardsOfWaiting - 1) * guards : 0),
                        0,
                        named_bytes + list.named_bytes,
                        list.data.records > 0 ? LogUse::new_data : LogUse::reads_and_deletes,
@@ -228,14 +247,17 @@ BatchParts::BatchParts(std::uint64_t largest_value, const DatabaseOptions& optio
       reads_per_read_(largest_value / kBytesPerRead),
       least_(std::max(1.0, static_cast<double>(kWholeBatch) / static_cast<double>(options.batch_max_transactions))),
       parts_per_byte_(static_cast<double>(kWholeBatch) / static_cast<double>(options.batch_max_bytes)),
-      parts_per_read_(static_cast<double>(kWholeBatch) / static_cast<double>(options.batch_max_reads)) {}
+      parts_per_read_(static_cast<double>(kWholeBatch) / static_cast<double>(options.batch_max_reads)),
+      parts_per_step_(static_cast<double>(kWholeBatch) /
+                      static_cast<double>(std::max(options.batch_max_reads, kBatchWorkMax))) {}
 
 std::uint32_t BatchParts::of(const TransactionCost& cost) const {
   const std::uint64_t bytes =
       cost.log.bytes + cost.log.copied_values * copied_bytes_ + cost.log.stored_values * stored_bytes_;
   const std::uint64_t reads = cost.guards + cost.reads + std::min(cost.reads * reads_per_read_, kReturnedReadsMax);
   const double part = std::max({least_, static_cast<double>(std::max(bytes, cost.named_bytes)) * parts_per_byte_,
-                                static_cast<double>(reads) * parts_per_read_});
+                                static_cast<double>(reads) * parts_per_read_,
+                                static_cast<double>(cost.guards + cost.reads + cost.steps) * parts_per_step_});
   return static_cast<std::uint32_t>(std::min<double>(part, std::numeric_limits<std::uint32_t>::max()));
 }
 

@@ -49,8 +49,11 @@ extern const std::uint64_t kStoredTransactionBytes;
 
 struct TransactionCost {
   LogBound log;
-  std::uint64_t guards = 0;        // 1 for each guard, 384 for each range guard
-  std::uint64_t reads = 0;         // 1 for each GET, the limit for each range operation
+  std::uint64_t guards = 0;  // 1 for each guard, 384 for each range guard
+  std::uint64_t reads = 0;   // 1 for each GET, the limit for each range operation
+  // Work beside the reads: 1 for each PUT, ADD and DELETE, 16 for each range operation, of both lists, and the guards
+  // three times more if the transaction may wait, because each pass evaluates them again.
+  std::uint64_t steps = 0;
   std::uint64_t stored_bytes = 0;  // in the session, in memory, at the largest value that is known
   std::uint64_t named_bytes = 0;   // keys, bounds of ranges and values that it names, also those of guards
   LogUse use = LogUse::reads_and_deletes;
@@ -60,6 +63,7 @@ struct TransactionCost {
     log += other.log;
     guards += other.guards;
     reads += other.reads;
+    steps += other.steps;
     stored_bytes += other.stored_bytes;
     named_bytes += other.named_bytes;
     data += other.data;
@@ -71,6 +75,7 @@ struct TransactionCost {
     return {{log.bytes * count, log.copied_values * count, log.stored_values * count},
             guards * count,
             reads * count,
+            steps * count,
             stored_bytes * count,
             named_bytes * count,
             use,
@@ -88,9 +93,13 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
 // each. Requires: t > 0.
 bool costs_as_before(const engine::TransactionColumns& columns, std::size_t t);
 
+// What a batch may do, in guards, reads and steps. It bounds the time of a batch, and does not depend on the memory.
+inline constexpr std::uint64_t kBatchWorkMax = 65536;
+
 // The cost of a transaction as a part of a batch. A batch has kWholeBatch (core/options.hpp) of them, and each of its
-// limits (--batch-max-transactions, --batch-max-bytes, --batch-max-reads) is kWholeBatch, too. What a transaction takes
-// is the largest of its three parts. So a batch whose parts add up to kWholeBatch keeps all three limits. At least 1.
+// limits (--batch-max-transactions, --batch-max-bytes, --batch-max-reads, kBatchWorkMax) is kWholeBatch, too. What a
+// transaction takes is the largest of its parts. So a batch whose parts add up to kWholeBatch keeps all limits. At
+// least 1.
 //
 // Values that may be large count less than their bound, because one large value in the database must not make batches
 // short for everybody: a value that a session may store counts a quarter, and values that may be returned count one
@@ -105,7 +114,8 @@ class BatchParts {
 
  private:
   const std::uint64_t copied_bytes_, stored_bytes_, reads_per_read_;
-  const double least_, parts_per_byte_, parts_per_read_;  // a division for each transaction would be too slow
+  const double least_, parts_per_byte_, parts_per_read_,
+      parts_per_step_;  // a division for each transaction would be too slow
 };
 
 // The longest log record that one transaction may need. Storage keeps it as one value of RocksDB, which is less than 4

@@ -13,6 +13,9 @@ namespace {
 // changes while the client waits.)
 constexpr double kLongestLooked = 0.125;
 
+// By so much, so that a newcomer with less than this goes before them.
+constexpr double kLead = kLongestLooked / 2;
+
 double batches(std::uint64_t cost) { return static_cast<double>(cost) / static_cast<double>(kWholeBatch); }
 
 }  // namespace
@@ -68,8 +71,12 @@ std::uint64_t Turns::turn() const {
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(part * static_cast<double>(kWholeBatch)));
 }
 
+// The present stays before the ends of those who are put off: otherwise newcomers would begin after all that these
+// still have to do.
 void Turns::took(std::uint64_t cost, bool all) {
-  now_ = std::max(now_, served_->queue.begin);
+  double present = served_->queue.begin;
+  for (const Client* client : put_off_) present = std::min(present, client->queue.begin + kLead / client->weight);
+  now_ = std::max(now_, present);
   served_->queue.begin += batches(cost) / served_->weight;
   if (all) return remove();
   enter(std::exchange(served_, nullptr));

@@ -10,7 +10,8 @@
 //
 // A transaction may be too large for the room that a batch has left. Its client is then put off, and others go on. The
 // first who was put off begins the next batch, but never two batches in a row. So a large transaction does not wait for
-// ever while small ones come, and small ones wait for at most one large transaction.
+// ever while small ones come, and small ones wait for at most one large transaction. While a client is put off, the
+// present stays with it.
 //
 // Clients have weights: the clock of a client with weight 3 advances a third as fast. A new weight counts from the next
 // time that the client has no requests here.

@@ -77,15 +77,17 @@ Status SessionTable::restore(const StoredSession& stored, TimeUs now_us) {
 
 // The results that were stored under other settings may be more than the memory that they have now. The oldest request
 // of a session may take them to twice the limit.
-Status SessionTable::check_restored() const {
-  const std::uint64_t most = 2 * limits_.session_bytes_total_max;
+Status SessionTable::check_restored(std::uint64_t log_bytes) const {
+  const std::uint64_t most = 2 * limits_.session_bytes_total_max + log_bytes;
   const std::uint64_t stored = stored_bytes();
   if (stored <= most) {
     return {};
   }
   return Status::exhausted(
       ErrorReason::memory_full,
-      {"stored results of all sessions", std::to_string(most) + " bytes, which is 2 times --session-bytes-total-max",
+      {"stored results of all sessions",
+       std::to_string(most) + " bytes, which is 2 times --session-bytes-total-max and the log since the "
+                              "last checkpoint",
        "more than " + std::to_string(stored - 1) + " bytes that the log holds", "--session-bytes-total-max"},
       Status::kNoRetry);
 }

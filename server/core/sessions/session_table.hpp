@@ -183,8 +183,8 @@ class SessionTable {
   // parsed.
   Status restore(const StoredSession& session, TimeUs now_us);
   Status restore(const SessionEntry& entry, TimeUs now_us);
-  // RESOURCE_EXHAUSTED: what was restored takes more than sessions may have.
-  Status check_restored() const;
+  // RESOURCE_EXHAUSTED: what was restored takes more than sessions may have. `log_bytes`: of the log that was replayed.
+  Status check_restored(std::uint64_t log_bytes) const;
 
   // Shows all sessions with their stored results, for a checkpoint. It shows at least everything that was delivered
   // before the call, and some of what is delivered during it. It copies one session at a time, and holds no lock while

@@ -27,8 +27,9 @@ struct Parked {
   TimeUs deadline_us = 0;   // compared with batch stamps
   std::uint32_t guard = 0;  // the deciding guard
   std::uint8_t precedence = 0;
-  bool awake = false;             // it is to run again, although its deadline is not over; ParkingLot sets it
-  std::uint64_t owner_bytes = 0;  // its part of what `owner` takes
+  bool awake = false;              // it is to run again, although its deadline is not over; ParkingLot sets it
+  std::uint64_t owner_bytes = 0;   // its part of what `owner` takes
+  std::uint32_t range_guards = 0;  // filled by park()
   // What it takes of a batch, in kWholeBatch-ths, and the largest value with which that was estimated. The caller
   // estimates. 0: not known yet.
   std::uint64_t part = 0, part_value = 0;
@@ -39,9 +40,12 @@ struct Parked {
 };
 
 // The work of looking at a parked transaction grows with its size. So work is bounded by looks. A transaction
-// takes one look, and one more for each kBytesPerLook bytes. A step has kLooksPerStep looks, which take about a
-// millisecond at most: 512 bytes have about ten guards.
-inline constexpr std::size_t kBytesPerLook = 512, kLooksPerStep = 1024;
-inline std::size_t looks_of(const Parked& parked) { return 1 + parked.packed.size() / kBytesPerLook; }
+// takes one look, and more for each kBytesPerLook bytes and for each guard on a range. A step has kLooksPerStep looks,
+// which take about a millisecond at most: 512 bytes have about ten guards, and a guard on a range reads up to 384
+// records.
+inline constexpr std::size_t kBytesPerLook = 512, kLooksPerRangeGuard = 38, kLooksPerStep = 1024;
+inline std::size_t looks_of(const Parked& parked) {
+  return 1 + parked.packed.size() / kBytesPerLook + parked.range_guards * kLooksPerRangeGuard;
+}
 
 }  // namespace kilokv::server

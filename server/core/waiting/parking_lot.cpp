@@ -31,8 +31,16 @@ ParkingLot::ParkingLot(std::uint64_t parked_max, std::uint64_t parked_bytes_max)
                     SharedLimit::kLittleBytes) {}
 ParkingLot::~ParkingLot() = default;
 
+static std::uint32_t range_guards_of(const engine::TransactionColumns& columns, std::size_t t) {
+  const auto* const kinds = columns.guard_kind.data();
+  return static_cast<std::uint32_t>(
+      std::count_if(kinds + columns.guard_begin(t), kinds + columns.guard_end[t],
+                    [](std::uint8_t kind) { return engine::uses_range(static_cast<engine::GuardKind>(kind)); }));
+}
+
 Result<std::uint64_t> ParkingLot::park(const engine::TransactionColumns& columns, std::size_t t, Parked parked) {
   parked.packed = engine::pack_transaction(columns, t);
+  parked.range_guards = range_guards_of(columns, t);
   parked.awake = false;
   collect_keys(columns, t);
   Client* const holder = parked.holder();

@@ -144,6 +144,19 @@ TEST_F(DatabaseAccessTest, AClockThatGoesBackMakesNoTokenValidAgain) {
   }
 }
 
+// As the stamps of batches, tokens do not follow a clock that is wrong by years.
+TEST_F(DatabaseAccessTest, AClockThatJumpsFarAheadExpiresNoToken) {
+  const TimeUs before = database->time_of_day();
+  sim.clock.jump_wall(options.clock_jump_us_max + 1000000);
+  EXPECT_LT(database->time_of_day(), before + 1000000);
+  EXPECT_TRUE(submit_and_settle(adding("a1"))->done);
+  sim.clock.advance(3600 * DurationUs{1000000});
+  EXPECT_GE(database->time_of_day(), before + 3600 * DurationUs{1000000}) << "time goes on";
+  EXPECT_LT(database->time_of_day(), before + 3601 * DurationUs{1000000});
+  sim.clock.jump_wall(-options.clock_jump_us_max);
+  EXPECT_LT(database->time_of_day(), before + 3602 * DurationUs{1000000}) << "it is followed when it is right again";
+}
+
 // A refusal such as NOT_FOUND may show a change that a crash can still take back.
 TEST_F(DatabaseAccessTest, WhatARefusalShowsOfAChangeIsDurable) {
   sim.scheduler.hold("log");

@@ -107,6 +107,43 @@ TEST_F(DatabaseEdgesTest, ManyTombstonesGoInSteps) {
   EXPECT_EQ(database->status().engine.records, 1u);
 }
 
+// Keys that left the table wait for the next checkpoint. They take no more memory than they may, however many go at
+// once.
+TEST_F(DatabaseEdgesTest, TombstonesThatGoTakeLittleMemory) {
+  constexpr int kKeys = 20000;
+  options.checkpoint_interval_us = 600 * kSecond;
+  options.snapshot_age_us_max = 10 * kSecond;
+  options.tombstone_retention_us = 10 * kSecond;
+  options.dropped_bytes_max = 300'000;
+  reopen();
+  const auto key_of = [](int i) { return std::string(500, 'k') + std::to_string(i); };
+  for (int i = 0; i < kKeys; i += 500) {
+    run([&](engine::ColumnsBuilder& b) {
+      for (int j = i; j < i + 500; ++j) {
+        b.begin();
+        b.op(engine::OpKind::put, b.key(key_of(j)), engine::Operand::integer, 1);
+        b.op(engine::OpKind::del, b.key(key_of(j)));
+        b.end();
+      }
+    });
+  }
+  run(add("b", 1));
+  std::uint64_t most = 0;
+  for (int i = 0; i < 400 && (i < 20 || database->status().engine.tombstones > 0 || log.stored_records() > 1); ++i) {
+    run(add("b", 1));
+    sim.scheduler.run_for(i < 20 ? 60 * kSecond : 2 * kSecond);
+    for (const MemoryOwner& owner : database->status().memory) {
+      if (owner.name == "dropped") most = std::max(most, owner.bytes);
+    }
+  }
+  EXPECT_EQ(database->status().engine.tombstones, 0u);
+  EXPECT_EQ(log.stored_records(), 1u);
+  EXPECT_GT(most, 200'000u);
+  EXPECT_LT(most, options.dropped_bytes_max + 1024 * 700) << "a step more at most";
+  reopen();
+  EXPECT_EQ(database->status().engine.records, 1u);
+}
+
 // The first transaction of the request waits; then the parking lot has no room for the second: the request fails, and
 // with it what was parked of it.
 class HalfFailedTest : public DatabaseEdgesTest {

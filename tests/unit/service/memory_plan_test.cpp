@@ -30,7 +30,7 @@ std::uint64_t sum_of_bounds(const ServerOptions& options) {
 }
 
 TEST(MemoryPlan, TheBoundsFillTheLimit) {
-  for (const std::uint64_t limit : {467 * kMiB, 512 * kMiB, kGiB, 3 * kGiB, 16 * kGiB, 100 * kGiB}) {
+  for (const std::uint64_t limit : {468 * kMiB, 512 * kMiB, kGiB, 3 * kGiB, 16 * kGiB, 100 * kGiB}) {
     ServerOptions options = with_limit(limit);
     ASSERT_TRUE(plan_memory(64 * kGiB, &options).ok()) << limit;
     EXPECT_EQ(sum_of_bounds(options), limit);
@@ -63,14 +63,14 @@ TEST(MemoryPlan, ASmallerLimitCutsTheDefaultsInProportion) {
   ASSERT_TRUE(plan_memory(0, &options).ok());
   EXPECT_EQ(options.service.grpc_memory_max, 32 * kMiB) << "the least that works";
   EXPECT_EQ(options.service.connections_max, 512u);
-  EXPECT_GT(options.database.data_bytes_max, 50 * kMiB);
+  EXPECT_GT(options.database.data_bytes_max, 48 * kMiB);
   options = with_limit(512 * kMiB);
   options.service.tls = {.cert_file = "server.crt", .key_file = "server.key"};
   EXPECT_TRUE(plan_memory(0, &options).ok()) << "connections with TLS take more";
   options = with_limit(512 * kMiB);
   options.service.tls = {.cert_file = "server.crt", .key_file = "server.key", .client_ca_file = "ca.crt"};
   EXPECT_TRUE(plan_memory(0, &options).ok()) << "those with certificates of clients even more, so they are fewer";
-  EXPECT_EQ(options.service.connections_max, 256u);
+  EXPECT_EQ(options.service.connections_max, 240u);
 }
 
 // The factors that a client can bring about.
@@ -117,7 +117,7 @@ TEST(MemoryPlan, ALimitThatIsTooLowIsRefusedWithTheLeastOne) {
   const std::uint64_t least = std::stoull(text) * kMiB;
   options = with_limit(least);
   EXPECT_TRUE(plan_memory(0, &options).ok()) << least;
-  EXPECT_LE(least, 467 * kMiB);
+  EXPECT_LE(least, 468 * kMiB);
   options = with_limit(least - kMiB);
   EXPECT_FALSE(plan_memory(0, &options).ok());
 }

@@ -93,8 +93,8 @@ TEST(TransactionCost, WhatHasTheSameShapeCostsTheSame) {
     const TransactionCost cost = cost_of(columns, t, true, 1000, 2000);
     std::string text;
     for (const std::uint64_t number :
-         {cost.log.bytes, cost.log.copied_values, cost.log.stored_values, cost.guards, cost.reads, cost.stored_bytes,
-          cost.data.records, cost.data.bytes, cost.data.copied_values, cost.named_bytes,
+         {cost.log.bytes, cost.log.copied_values, cost.log.stored_values, cost.guards, cost.reads, cost.steps,
+          cost.stored_bytes, cost.data.records, cost.data.bytes, cost.data.copied_values, cost.named_bytes,
           std::uint64_t{cost.use == LogUse::new_data}}) {
       text += std::to_string(number) + ' ';
     }
@@ -149,8 +149,53 @@ TEST(TransactionCost, WhatATransactionNamesCounts) {
   EXPECT_EQ(cost_of(columns, 4, false, 16, 65536).named_bytes, 2000u);
 }
 
-// A batch whose parts add up to a whole keeps each of its three limits.
-TEST(TransactionCost, APartOfABatchIsTheLargestOfItsThreeParts) {
+// A batch makes the keys of all operations, also of those that do not run.
+TEST(TransactionCost, OperationsThatDoNotRunCountAsWork) {
+  engine::TransactionColumns columns;
+  engine::ColumnsBuilder b(&columns, {1, 2});
+  const auto add_all = [&b] {
+    for (int i = 0; i < 1000; ++i) b.op(OpKind::add, b.key("k" + std::to_string(i)), engine::Operand::integer, 1);
+  };
+  b.begin();
+  b.begin_else();
+  add_all();
+  b.end();
+  b.begin();
+  b.guard(engine::GuardKind::exists, engine::OnFalse::fail, b.key("g"), 0);
+  add_all();
+  b.begin_else();
+  add_all();
+  b.end();
+  const auto cost = [&](std::size_t t) { return cost_of(columns, t, false, 16, 65536); };
+  EXPECT_EQ(cost(0).steps, 1000u);
+  EXPECT_EQ(cost(0).data.records, 1000u) << "they are there for a moment";
+  EXPECT_EQ(cost(0).use, LogUse::new_data);
+  EXPECT_EQ(cost(1).steps, 2000u);
+  EXPECT_EQ(cost(1).data.records, 2000u);
+  const DatabaseOptions options;
+  EXPECT_GE(BatchParts(16, options).of(cost(0)), kWholeBatch / 66) << "a batch has 65,536 of them";
+}
+
+TEST(TransactionCost, GuardsThatWaitAndRangesAreMoreWork) {
+  engine::TransactionColumns columns;
+  engine::ColumnsBuilder b(&columns, {1, 2});
+  for (const engine::OnFalse on_false : {engine::OnFalse::fail, engine::OnFalse::wait}) {
+    b.begin(0, 1000);
+    for (int i = 0; i < 10; ++i) b.guard(engine::GuardKind::greater_equal, on_false, b.key("k"), 1);
+    b.end();
+  }
+  b.begin();
+  b.range_op(OpKind::range_get, "a", "b", 1);
+  b.end();
+  const auto cost = [&](std::size_t t) { return cost_of(columns, t, false, 16, 65536); };
+  EXPECT_EQ(cost(0).steps, 0u);
+  EXPECT_EQ(cost(1).steps, 30u) << "the passes of a batch look at them again";
+  EXPECT_EQ(cost(2).reads, 1u);
+  EXPECT_EQ(cost(2).steps, 16u);
+}
+
+// A batch whose parts add up to a whole keeps each of its limits.
+TEST(TransactionCost, APartOfABatchIsTheLargestOfItsParts) {
   DatabaseOptions options;
   options.batch_max_transactions = 100;
   options.batch_max_bytes = 1 << 20;
@@ -162,6 +207,8 @@ TEST(TransactionCost, APartOfABatchIsTheLargestOfItsThreeParts) {
   EXPECT_EQ(parts.of(cost), kWholeBatch / 2);
   cost.guards = 500;
   EXPECT_EQ(parts.of(cost), kWholeBatch);
+  cost.steps = kBatchWorkMax + kBatchWorkMax / 2 - 1000;
+  EXPECT_EQ(parts.of(cost), kWholeBatch + kWholeBatch / 2);
   cost.log.bytes = 2 << 20;
   EXPECT_EQ(parts.of(cost), 2 * kWholeBatch);
   cost.log = {1 << 20, 1 << 16, 1 << 18};  // copies of 16 bytes, and stored values at a quarter

@@ -200,6 +200,28 @@ TEST_F(TurnsTest, WhoDoesNotFitGoesFirstIntoTheNextBatchButNotIntoTwoInARow) {
   EXPECT_EQ(batch_with_a_light_request(), (Names{"light", "light"}));
 }
 
+// A client whose clock is far ahead is served with something small, while those with large transactions do not fit.
+TEST_F(TurnsTest, ThePresentStaysWithThoseWhoArePutOff) {
+  push("ahead", 12 * kWholeBatch);
+  push("ahead", 1);
+  serve(1);  // its clock is twelve batches ahead now
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 12; ++j) push("busy" + std::to_string(i), kWholeBatch + 1);
+  }
+  turns.begin_batch();
+  for (int i = 0; i < 16; ++i) {
+    ASSERT_EQ(turns.next()->client->name.substr(0, 4), "busy");
+    turns.put_off();
+  }
+  EXPECT_EQ(serve(1), Names{"ahead"});
+  push("light", 1);
+  for (int batch = 0; batch < 2; ++batch) {
+    turns.begin_batch();
+    if (serve(1) == Names{"light"}) return;
+  }
+  FAIL() << "it waits for the busy ones, until their clocks are where that of the other was";
+}
+
 TEST_F(TurnsTest, AClientThatIsServedIsNotOvertakenInItsTurn) {
   push("greedy", kWholeBatch);
   const auto served = turns.next();

@@ -315,8 +315,9 @@ TEST_F(SessionTableTest, AWalkShowsALargeSessionInPieces) {
   limits.session_bytes_total_max = table.stored_bytes() / 3;
   SessionTable small(limits);
   for (const StoredSession& piece : pieces) EXPECT_TRUE(small.restore(piece, now_us_).ok());
-  EXPECT_EQ(small.check_restored().violation()->setting, "--session-bytes-total-max");
-  EXPECT_TRUE(table.check_restored().ok());
+  EXPECT_EQ(small.check_restored(0).violation()->setting, "--session-bytes-total-max");
+  EXPECT_TRUE(small.check_restored(small.stored_bytes()).ok()) << "the log may hold what was acknowledged";
+  EXPECT_TRUE(table.check_restored(0).ok());
 }
 
 TEST_F(ManySessionsTest, AWalkEndsWithTheFirstError) {
