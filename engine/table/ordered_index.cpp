@@ -143,8 +143,8 @@ void OrderedIndex::remove_chunk(Place at) {
 }
 
 std::size_t OrderedIndex::memory_bytes() const {
-  std::size_t bytes = chunks_.capacity() * sizeof(Chunk) + summaries_.capacity() * sizeof(ChunkSummary) +
-                      masks_.capacity() * sizeof(LiveMask) + groups_.capacity() * sizeof(Group) +
+  std::size_t bytes = chunks_.size() * sizeof(Chunk) + summaries_.capacity() * sizeof(ChunkSummary) +
+                      masks_.size() * sizeof(LiveMask) + groups_.capacity() * sizeof(Group) +
                       (order_.capacity() + free_chunks_.capacity() + free_groups_.capacity()) * sizeof(std::uint32_t);
   for (const Chunk& chunk : chunks_) bytes += chunk.capacity() * sizeof(std::uint32_t);
   for (const Group& group : groups_) bytes += group.chunks.capacity() * sizeof(std::uint32_t);

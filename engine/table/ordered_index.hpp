@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -110,7 +111,7 @@ class OrderedIndex {
   std::size_t memory_bytes_of(std::size_t keys) const {
     constexpr std::size_t kAllocation = 16;  // what an allocator adds to a chunk
     return keys * sizeof(std::uint32_t) +
-           chunks_.capacity() * (sizeof(Chunk) + sizeof(ChunkSummary) + sizeof(LiveMask) +
+           chunks_.size() * (sizeof(Chunk) + sizeof(ChunkSummary) + sizeof(LiveMask) +
                                  kChunkGrowth / 2 * sizeof(std::uint32_t) + kAllocation + sizeof(std::uint32_t));
   }
 
@@ -170,9 +171,9 @@ class OrderedIndex {
   void remove_chunk(Place at);
 
   const KeyArena* keys_;
-  std::vector<Chunk> chunks_;            // by number
+  std::deque<Chunk> chunks_;             // by number; a vector would take up to twice as much
   std::vector<ChunkSummary> summaries_;  // by number
-  std::vector<LiveMask> masks_;          // by number
+  std::deque<LiveMask> masks_;           // by number; likewise
   std::vector<Group> groups_;            // by number
   std::vector<std::uint32_t> order_;     // of the groups
   std::vector<std::uint32_t> free_chunks_, free_groups_;

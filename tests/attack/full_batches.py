@@ -13,7 +13,7 @@ from http2 import bytes_field, number_field
 from light_client import MIB
 from programs import SLOWER, Server, temporary_folder
 
-GET, PUT, ADD, RANGE_GET, DELETE_RANGE = 1, 2, 4, 5, 6  # kinds of operations
+GET, PUT, DELETE, ADD, RANGE_GET, DELETE_RANGE = 1, 2, 3, 4, 5, 6  # kinds of operations
 EXISTS, WAIT = 1, 1
 RANGE_KEYS = 10000  # --range-keys-max
 
@@ -45,6 +45,15 @@ def put_copy(key, index):
 
 def add_one(key):
     return number_field(1, ADD) + bytes_field(2, key) + bytes_field(3, number_field(1, 2))  # a sint64: 2 is 1
+
+
+def delete(key):
+    return number_field(1, DELETE) + bytes_field(2, key)
+
+
+def otherwise(*operations):
+    """A transaction with these else-operations alone."""
+    return b"".join(bytes_field(3, operation) for operation in operations)
 
 
 def transaction(*operations, guards=(), wait_us=0):
@@ -95,12 +104,29 @@ def copies(caller, count):
     return execute(caller, get(b"large"), *[put_copy(b"copy%03d" % key, 0) for key in range(count)])
 
 
+def ranges_over_deleted_keys(caller):
+    """Each looks for one key, and 127 deleted ones come before it, in the same chunk of the ordered index."""
+    keys = [b"r" * 1000 + b"%06d" % number for number in range(128)]
+    call(caller, "ExecuteBatch", batch_of(transaction(put(key, b"1")) for key in keys))
+    call(caller, "ExecuteBatch", batch_of(transaction(delete(key)) for key in keys[:-1]))
+    one = transaction(*[range_get(b"r", b"s", 1)] * 960)
+    return call(caller, "ExecuteBatch", batch_of([one] * 4))
+
+
+def lists_that_do_not_run(caller):
+    """Without guards, the else-operations never run. Their keys are made before, and removed after the batch."""
+    return call(caller, "ExecuteBatch", batch_of(
+        otherwise(*[add_one(b"e%02d%04d" % (number, key)) for key in range(1024)]) for number in range(64)))
+
+
 KINDS = {
     "100,000 keys read": lambda caller: call(caller, "Execute", bytes_field(2, reads_of_100000_keys())),
     "100,000 keys deleted by ranges": deletes,
     "8 copies of a value of 1 MiB, as many as a transaction may have": lambda caller: copies(caller, 8),
     "8,192 transactions": lambda caller: call(caller, "ExecuteBatch",
                                               batch_of(transaction(add_one(b"a%06d" % key)) for key in range(8192))),
+    "3,840 ranges over deleted keys": ranges_over_deleted_keys,
+    "65,536 operations that do not run": lists_that_do_not_run,
 }
 
 

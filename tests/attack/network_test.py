@@ -328,12 +328,22 @@ def forging_headers(forged):
 NOT_UTF8 = http2.bytes_field(1, b"\xff")  # the name in a health check, for which Protobuf writes a line of its own
 
 
+def send_texts_that_are_not_utf8(endpoint, authority):
+    """100 health checks, each with such a name. Returns when all are answered."""
+    caller = http2.Caller(endpoint, authority=authority)
+    for _ in range(100):
+        caller.call("/grpc.health.v1.Health/Check", NOT_UTF8)
+    wait_for_calls(caller)
+    caller.close()
+
+
 def attack_log(seconds=3, server_class=Server):
     """The attack `forged_log`: newlines in the values of headers, and texts that are not UTF-8. `server_class`: GuardedServer
     for somebody without a login."""
     forged = "2026-01-01T00:00:00.000000Z critical kilokvd fatal"
     with temporary_folder() as folder, server_class(folder) as server:
         authority = getattr(server, "authority", None)
+        send_texts_that_are_not_utf8(server.endpoint, authority)
         blocks = [http2.call_headers("Get", header) for header in forging_headers(forged)]
         began = time.monotonic()
         size = server.log.stat().st_size
@@ -345,11 +355,6 @@ def attack_log(seconds=3, server_class=Server):
                         block = blocks[sent % len(blocks)]
                         connection.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, block))
                         sent += 1
-                with http2.connect(server.endpoint, source=ATTACKER, authority=authority) as connection:
-                    for stream in range(1, 100, 2):
-                        connection.sendall(
-                            http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.call_headers("/grpc.health.v1.Health/Check")) +
-                            http2.frame(http2.DATA, http2.END_STREAM, stream, http2.message(NOT_UTF8)))
             except OSError:
                 pass
         server.client("--timeout", "60s", "put", "key", "1")

@@ -323,7 +323,7 @@ TEST(memory_per_record) {
     if (i < 200000 || i % 1000 != 0) continue;
     worst = std::max(worst, static_cast<double>(store.memory_bytes()) / static_cast<double>(i));
   }
-  std::printf("memory per record: at most %.1f bytes\n", worst);
+  std::printf("memory per record: at most %.2f bytes\n", worst);
   EXPECT_TRUE(worst <= 96);
 }
 
