@@ -23,7 +23,7 @@ constexpr DurationUs kPollUs = 500000;
 constexpr std::size_t kPositionSamples = 16;  // within the tombstone retention
 
 // A string of this length, with what an allocator adds.
-std::uint64_t bytes_of(const std::string& key) { return sizeof key + 16 + key.size() + key.size() / 4; }
+std::uint64_t bytes_of(const std::string& key) { return sizeof(std::string) + 16 + key.size() + key.size() / 4; }
 
 }  // namespace
 
