@@ -112,7 +112,7 @@ class OrderedIndex {
     constexpr std::size_t kAllocation = 16;  // what an allocator adds to a chunk
     return keys * sizeof(std::uint32_t) +
            chunks_.size() * (sizeof(Chunk) + sizeof(ChunkSummary) + sizeof(LiveMask) +
-                                 kChunkGrowth / 2 * sizeof(std::uint32_t) + kAllocation + sizeof(std::uint32_t));
+                             kChunkGrowth / 2 * sizeof(std::uint32_t) + kAllocation + sizeof(std::uint32_t));
   }
 
  private:
