@@ -144,6 +144,25 @@ TEST_F(DatabaseAccessTest, AClockThatGoesBackMakesNoTokenValidAgain) {
   }
 }
 
+// Otherwise a crash could undo the grant, and nothing would tell why the user has seen the keys.
+TEST_F(DatabaseAccessTest, APageWaitsUntilTheGrantThatItNeedsIsDurable) {
+  run(adding("z1"));
+  sim.scheduler.hold("log");
+  const auto grant = post_change(role("teller", {{"a", "c"}, {"z", ""}}));
+  settle();
+  ScanRequest request{"z", "", 0, {}, false};
+  request.client = client_of("alice");
+  request.login = login_of("alice", "t1");
+  std::optional<Status> answered;
+  database->scan(request, [&](const Result<ScanPage>& page) { answered = page.status(); });
+  settle();
+  EXPECT_FALSE(*grant || answered);
+  sim.scheduler.hold("");
+  settle();
+  ASSERT_TRUE(*grant && answered);
+  EXPECT_TRUE(answered->ok()) << answered->message();
+}
+
 // As the stamps of batches, tokens do not follow a clock that is wrong by years.
 TEST_F(DatabaseAccessTest, AClockThatJumpsFarAheadExpiresNoToken) {
   const TimeUs before = database->time_of_day();

@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <vector>
 
 #include "server/storage/acknowledged_file.hpp"
 #include "server/storage/store.hpp"
+#include "server/storage/wal_tag.hpp"
 #include "tests/unit/storage/child_process.hpp"
 #include "tests/unit/storage/log_fixture.hpp"
 
@@ -55,6 +57,35 @@ TEST_F(DataDirectoryTest, OfAnEarlierVersionIsClosedToOthersWithItsFiles) {
   EXPECT_EQ(mode_of(path_ + "/IDENTITY"), 0600u);
   EXPECT_EQ(mode_of(path_ + "/run"), 0750u) << "a file that is not ours";
   EXPECT_TRUE(open_to_others_.empty());
+}
+
+// Its owner could put another database there. Only root can make such a directory.
+TEST_F(DataDirectoryTest, OfAnotherUserIsRefused) {
+  constexpr uid_t kOther = 65534;
+  { OpenLog log(options_); }
+  if (::chown(path_.c_str(), kOther, static_cast<gid_t>(-1)) != 0) {
+    GTEST_SKIP() << "this user may not give a directory away";
+  }
+  const Status refused = open_status(options_);
+  EXPECT_EQ(refused.code(), StatusCode::failed_precondition);
+  EXPECT_NE(refused.message().find("belongs to another user (id 65534)"), std::string::npos) << refused.message();
+  ASSERT_EQ(::chown(path_.c_str(), ::geteuid(), static_cast<gid_t>(-1)), 0);
+  EXPECT_TRUE(open_status(options_).ok());
+}
+
+TEST_F(DataDirectoryTest, ALinkInItIsNotFollowed) {
+  { OpenLog log(options_); }
+  const std::string victim = temporary_.path("victim");
+  for (const char* name : {kAcknowledgedFileName, kWalTagFileName}) {
+    write_file(victim, std::string(100, 'v'));
+    const std::string path = path_ + "/" + name, before = read_file(path);
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink(victim, path);
+    EXPECT_FALSE(open_status(options_).ok()) << name;
+    EXPECT_EQ(read_file(victim), std::string(100, 'v')) << name;
+    std::filesystem::remove(path);
+    write_file(path, before);
+  }
 }
 
 // Such as /tmp: others need it as it is.
