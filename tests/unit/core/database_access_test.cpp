@@ -149,7 +149,6 @@ TEST_F(DatabaseAccessTest, APageWaitsUntilTheGrantThatItNeedsIsDurable) {
   run(adding("z1"));
   sim.scheduler.hold("log");
   const auto grant = post_change(role("teller", {{"a", "c"}, {"z", ""}}));
-  settle();
   ScanRequest request{"z", "", 0, {}, false};
   request.client = client_of("alice");
   request.login = login_of("alice", "t1");
