@@ -10,6 +10,7 @@
 
 #include "kilokv/v1/kilokv.grpc.pb.h"
 #include "tests/integration/test_server.hpp"
+#include "tests/support/error_detail.hpp"
 
 namespace kilokv {
 
@@ -26,15 +27,6 @@ class Server : public test::TestServer {
 
 inline void set_deadline(grpc::ClientContext* context) {
   context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-}
-
-inline v1::ErrorDetail detail_of(const grpc::ClientContext& context) {
-  v1::ErrorDetail detail;
-  const auto found = context.GetServerTrailingMetadata().find("kilokv-error-bin");
-  if (found != context.GetServerTrailingMetadata().end()) {
-    detail.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
-  }
-  return detail;
 }
 
 inline v1::Transaction add(const std::string& key, std::int64_t delta) {

@@ -12,6 +12,7 @@
 
 #include "server/service/grpc_server.hpp"
 #include "server/service/service.hpp"
+#include "tests/support/error_detail.hpp"
 #include "tests/unit/service/fake_database.hpp"
 #include "tests/unit/service/messages.hpp"
 
@@ -23,16 +24,6 @@ inline const ServerInfo kInfo{.version = "1.2.3",
                               .threads = 3,
                               .shadow_rate = 0.25,
                               .settings = {{"order", "any"}, {"records_per_lock", "16"}}};
-
-// The error detail that a call has ended with; an empty one if there is none.
-inline v1::ErrorDetail detail_of(const grpc::ClientContext& context) {
-  v1::ErrorDetail detail;
-  const auto found = context.GetServerTrailingMetadata().find("kilokv-error-bin");
-  if (found != context.GetServerTrailingMetadata().end()) {
-    detail.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
-  }
-  return detail;
-}
 
 class ServiceTest : public testing::Test {
  protected:
