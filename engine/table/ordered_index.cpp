@@ -80,7 +80,7 @@ void OrderedIndex::split_group(std::size_t position) {
 
 // The keys at position `keep` and after it go to a new chunk, which follows this one in its group.
 std::uint32_t OrderedIndex::split_chunk(Place at, std::size_t keep) {
-  const std::uint32_t added = new_chunk(order_[at.group]);  // moves the chunks
+  const std::uint32_t added = new_chunk(order_[at.group]);
   Group& group = groups_[order_[at.group]];
   const std::uint32_t split = group.chunks[at.chunk];
   Chunk& full = chunks_[split];

@@ -119,7 +119,7 @@ Status DataDirectory::lock() {
   }
   struct stat found = {};
   if (::fstat(descriptor_, &found) != 0) return refuse_directory(path_, "cannot be read: " + reason_of(errno));
-  // Whoever owns it can put a database of his own there, or open it to others again.
+  // The owner of the directory could put another database there, or give others rights to it again.
   if (found.st_uid != ::geteuid() && found.st_uid != 0) {
     return refuse_directory(path_, "belongs to another user (id " + std::to_string(found.st_uid) +
                                        "); run kilokvd as that user, or choose another directory");

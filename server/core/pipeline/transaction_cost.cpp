@@ -30,7 +30,7 @@ constexpr std::uint64_t kDeletedKey = kWrite + engine::kKeyBytesMax;
 // index.
 constexpr std::uint64_t kRangeGuardReads = std::uint64_t{3} * 128;
 
-// To find the ends of a range in the ordered index takes as long as so many reads.
+// Finding both ends of a range in the ordered index takes as long as this many reads.
 constexpr std::uint64_t kRangeSteps = 16;
 // The passes of a batch may evaluate the guards of a postponed transaction again (kWaitPassesMax). Most do so less
 // often.

@@ -110,8 +110,7 @@ class Waiting {
   };
   // A part of the next cancel that can be carried out now, in the turns of the clients that cancel: at most `max`
   // transactions, which is more than 0. A cancel may take several calls, because each also looks at a bounded number of
-  // transactions. `is_queued`:
-  // AdmissionQueue::holds.
+  // transactions. `is_queued`: AdmissionQueue::holds.
   std::optional<Cancelled> take_cancelled(const std::function<bool(const RequestName&)>& is_queued, std::size_t max);
   std::size_t cancels() const { return cancelling_.size(); }  // that are not carried out, or not completely
   struct List {
