@@ -224,7 +224,8 @@ class HostEngine final : public Engine {
 
   EngineMemory memory() const override {
     const StoreMemory store = store_.memory();
-    return {store_.table().size(), store_.table().capacity(), store.table, store.keys, store.index, store.values};
+    return {store_.table().size(), store_.table().capacity(), store.table, store.keys, store.key_room, store.index,
+            store.values};
   }
 
  private:
@@ -489,6 +490,8 @@ std::size_t new_key_bytes(std::size_t key_bytes) {
   constexpr std::size_t kInIndex = 12;
   return KeyArena::memory_of(key_bytes) + kInIndex;
 }
+
+std::size_t key_entry_bytes(std::size_t key_bytes) { return KeyArena::memory_of(key_bytes); }
 
 std::size_t new_value_bytes(std::size_t value_bytes) { return BlobStore::memory_of(value_bytes); }
 

@@ -21,6 +21,7 @@
 #include "engine/base/types.hpp"
 #include "engine/exec/run/execution_report.hpp"
 #include "engine/strategies.hpp"
+#include "engine/table/key_room.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/results.hpp"
 
@@ -83,6 +84,7 @@ struct EngineMemory {
   std::size_t records = 0, slots = 0;
   std::size_t table_bytes = 0;  // slots, and what is kept for each slot
   std::size_t key_bytes = 0;
+  KeyRoom key_room;             // the part of key_bytes that new keys can use
   std::size_t index_bytes = 0;  // the order of the keys
   std::size_t value_bytes = 0;  // byte values, with those that scans and answers still need
 
@@ -94,6 +96,8 @@ struct EngineMemory {
 std::size_t table_bytes_until(std::size_t slots, std::size_t records);
 // The most memory that a new key, or a byte value, takes. A new key also counts as a record of the table.
 std::size_t new_key_bytes(std::size_t key_bytes);
+// The part of it that may come from KeyRoom.
+std::size_t key_entry_bytes(std::size_t key_bytes);
 std::size_t new_value_bytes(std::size_t value_bytes);
 
 // The cell that a key had before a batch first wrote it.

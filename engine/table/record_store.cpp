@@ -179,7 +179,8 @@ StoreMemory RecordStore::memory() const {
           .keys = keys_.memory_bytes(),
           .index = index_.memory_bytes_of(table_.size()) + tombstone_queue_.size() * sizeof(Tombstone) +
                    dirty_.size() * sizeof(std::uint32_t),
-          .values = blobs_.memory_bytes()};
+          .values = blobs_.memory_bytes(),
+          .key_room = keys_.room()};
 }
 
 std::size_t RecordStore::memory_bytes() const {

@@ -38,6 +38,7 @@ struct SlotImage {
 // Bytes of memory. `index`: the key order, the queue of tombstones and the list of changed records.
 struct StoreMemory {
   std::size_t table = 0, keys = 0, index = 0, values = 0;
+  KeyRoom key_room;  // in `keys`
 };
 
 class RecordStore {

@@ -38,20 +38,31 @@ Status DataBudget::check_share(std::uint64_t free_bytes, std::uint64_t wanted, c
       kRetryAfterUs);
 }
 
-Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value, Held* client) {
+// Requires: the lock. A key that has room already takes the places of all keys that it is as long as, and of one more.
+bool DataBudget::fits_in_room(const NewData& wanted) const {
+  if (wanted.longest_entry == 0) return false;
+  const std::uint64_t taken = in_room_.entry_bytes / wanted.longest_entry + in_room_.records;
+  return taken + wanted.records <= held_.key_room.keys_of(wanted.longest_entry);
+}
+
+Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value, Held* client, bool* in_room) {
   if (data_max_ == 0 || wanted.records == 0) return {};
   const std::scoped_lock lock(mutex_);
   NewData with = reserved_;
   with += wanted;
   const std::uint64_t share = share_bytes(wanted, largest_value);
   largest_value = std::max(largest_value, largest_value_);
-  const std::uint64_t needed = bytes_with(held_, with, largest_value);
+  std::uint64_t needed = bytes_with(held_, with, largest_value) - in_room_.entry_bytes;
+  const bool uses_room = needed > data_max_ && in_room != nullptr && fits_in_room(wanted);
+  if (uses_room) needed -= wanted.entry_bytes;
   if (needed <= data_max_) {
     if (client != nullptr) {
       if (Status status = check_share(data_max_ - needed, share, *client); !status.ok()) return status;
       client->add(share);
     }
     reserved_ = with;
+    if (uses_room) in_room_ += wanted;
+    if (in_room != nullptr) *in_room = uses_room;
     share_bytes_ += share;
     largest_value_ = largest_value;
     return {};
@@ -67,11 +78,12 @@ Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value, H
                            never ? Status::kNoRetry : std::optional<std::int64_t>(kRetryAfterUs));
 }
 
-void DataBudget::release(const NewData& reserved, std::uint64_t largest_value, Held* client) {
+void DataBudget::release(const NewData& reserved, std::uint64_t largest_value, Held* client, bool in_room) {
   if (data_max_ == 0 || reserved.records == 0) return;
   const std::scoped_lock lock(mutex_);
   const std::uint64_t share = share_bytes(reserved, largest_value);
   reserved_ -= reserved;
+  if (in_room) in_room_ -= reserved;
   share_bytes_ -= share;
   if (client != nullptr) client->subtract(share);
 }

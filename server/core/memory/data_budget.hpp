@@ -5,12 +5,16 @@
 // that was admitted always has its memory. A request reserves the most that it may add, and gives it back when all its
 // transactions are answered. Until then, what it has added counts twice. That is safe, and it does not last.
 //
+// Deletes leave room among the keys (engine/table/key_room.hpp). When the memory is full, a request whose new keys all
+// fit there reserves no memory for them.
+//
 // Clients share the room that is left for reservations, as SharedLimit says. So nobody can reserve all of it, although
 // a transaction that waits may keep its reservation for long.
 //
 // Thread safety: any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 
@@ -26,17 +30,22 @@ struct NewData {
   std::uint64_t bytes = 0;    // of these keys and of values, without the slots of the table
   // Values that are copied from other keys. Each may be as large as the largest value in the database.
   std::uint64_t copied_values = 0;
+  std::uint64_t entry_bytes = 0;    // of `bytes`: what may come from engine::KeyRoom
+  std::uint64_t longest_entry = 0;  // of a single key
 
   NewData& operator+=(const NewData& other) {
     records += other.records;
     bytes += other.bytes;
     copied_values += other.copied_values;
+    entry_bytes += other.entry_bytes;
+    longest_entry = std::max(longest_entry, other.longest_entry);
     return *this;
   }
-  NewData& operator-=(const NewData& other) {
+  NewData& operator-=(const NewData& other) {  // the longest entry stays
     records -= other.records;
     bytes -= other.bytes;
     copied_values -= other.copied_values;
+    entry_bytes -= other.entry_bytes;
     return *this;
   }
 };
@@ -49,8 +58,9 @@ class DataBudget {
   // RESOURCE_EXHAUSTED: there is no memory for it now, or the client has its share. A retry can succeed, unless the
   // request alone is too large. `largest_value`: the largest one that is known. What is reserved already grows with it.
   // `client`: what the client has reserved; null: nobody in particular. release() gets the same.
-  Status reserve(const NewData& wanted, std::uint64_t largest_value, Held* client = nullptr);
-  void release(const NewData& reserved, std::uint64_t largest_value, Held* client = nullptr);
+  // `in_room` becomes true if room among the keys is reserved for the new ones; null: it must not be.
+  Status reserve(const NewData& wanted, std::uint64_t largest_value, Held* client = nullptr, bool* in_room = nullptr);
+  void release(const NewData& reserved, std::uint64_t largest_value, Held* client = nullptr, bool in_room = false);
   // What the engine holds now.
   void set_held(const engine::EngineMemory& held);
 
@@ -67,6 +77,7 @@ class DataBudget {
   static std::uint64_t bytes_with(const engine::EngineMemory& held, const NewData& added, std::uint64_t largest_value);
   // What a reservation counts as part of a share. It does not change until the release.
   static std::uint64_t share_bytes(const NewData& reserved, std::uint64_t largest_value);
+  bool fits_in_room(const NewData& wanted) const;
   Status check_share(std::uint64_t free_bytes, std::uint64_t wanted, const Held& client) const;
   Status does_not_fit(std::uint64_t bytes) const;
 
@@ -74,6 +85,7 @@ class DataBudget {
   mutable std::mutex mutex_;
   engine::EngineMemory held_;
   NewData reserved_;
+  NewData in_room_;                // the part of reserved_ that has room among the keys
   std::uint64_t share_bytes_ = 0;  // of all that is reserved
   std::uint64_t largest_value_ = 0;
 };

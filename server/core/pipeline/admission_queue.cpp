@@ -163,11 +163,11 @@ Status AdmissionQueue::charge_parts(AdmittedRequest* request) {
     status = waiting_.charge(holder->account(&Client::waiting), request->waiting_transactions);
     if (status.ok()) {
       Held* const data = holder->account(&Client::data_bytes);
-      status = data_->reserve(request->cost.data, request->largest_value, data);
+      status = data_->reserve(request->cost.data, request->largest_value, data, &request->data_in_room);
       if (status.ok()) {
         status = reserve(*request);
         if (status.ok()) return status;
-        data_->release(request->cost.data, request->largest_value, data);
+        data_->release(request->cost.data, request->largest_value, data, request->data_in_room);
       }
       waiting_.release(holder->account(&Client::waiting), request->waiting_transactions);
     }
@@ -264,7 +264,7 @@ void AdmissionQueue::finished(const AdmittedRequest& request) {
     log_shares_ -= share;
     if (Held* client = holder->account(&Client::log_bytes)) client->subtract(share);
   }
-  data_->release(request.cost.data, request.largest_value, holder->account(&Client::data_bytes));
+  data_->release(request.cost.data, request.largest_value, holder->account(&Client::data_bytes), request.data_in_room);
   waiting_.release(holder->account(&Client::waiting), request.waiting_transactions);
 }
 

@@ -42,6 +42,7 @@ struct AdmittedRequest {
   std::uint64_t queued_bytes = 0;  // bytes that the admission queue counts for it
   // The sum over all transactions that run. Its log space is given back when all of them are answered.
   TransactionCost cost;
+  bool data_in_room = false;        // as DataBudget::reserve says
   std::uint64_t largest_value = 0;  // bytes of the largest value that `cost` was estimated with
   std::uint64_t parts_value = 0;    // the same for content->parts_of_batch, rounded up to a power of two. Executor.
   std::uint64_t cost_left = 0;      // sum of these parts, of the transactions that are not in a batch yet. Executor.

@@ -66,6 +66,9 @@ std::uint64_t guard_constant_bytes(const engine::TransactionColumns& columns, st
 void add_new_key(std::size_t key_bytes, NewData* data) {
   ++data->records;
   data->bytes += engine::new_key_bytes(key_bytes);
+  const std::uint64_t entry = engine::key_entry_bytes(key_bytes);
+  data->entry_bytes += entry;
+  data->longest_entry = std::max(data->longest_entry, entry);
 }
 
 ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begin, std::uint32_t end,

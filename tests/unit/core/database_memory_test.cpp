@@ -14,6 +14,7 @@ using engine::Operand;
 using engine::OpKind;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr DurationUs kSecond = 1000000;
 constexpr int kManyRequests = 20000;  // more than the memory has room for
 
 class DatabaseMemoryTest : public CoreFixture {
@@ -88,6 +89,39 @@ TEST_F(DatabaseMemoryTest, RefusesNewDataAndServesReadsAndDeletes) {
   EXPECT_TRUE(run(remove("key1"))->done);
   EXPECT_TRUE(run(remove("key2"))->done);
   EXPECT_TRUE(run(put("new", 10000))->done) << "deletes make room";
+}
+
+// Keys fill the memory. Half of them go, so new keys of the same length, or shorter, have room again.
+TEST_F(DatabaseMemoryTest, NewKeysTakeThePlacesOfDeletedOnes) {
+  options.checkpoint_interval_us = kSecond;
+  options.snapshot_age_us_max = options.tombstone_retention_us = 0;
+  reopen();
+  const auto add = [this](char first, int i, std::size_t key_bytes) {
+    return run([=](engine::ColumnsBuilder& b) {
+      b.begin();
+      for (int j = 0; j < 10; ++j) {
+        const std::string number = first + std::to_string(i) + "/" + std::to_string(j);
+        b.op(OpKind::add, b.key(number + std::string(key_bytes - number.size(), 'k')), Operand::integer, 1);
+      }
+      b.end();
+    });
+  };
+  int full = 0;
+  while (add('a', full, 500)->done) ++full;
+  ASSERT_GT(full, 500);
+  for (int i = 0; i < full; i += 2) {
+    ASSERT_TRUE(run([=](engine::ColumnsBuilder& b) {
+                  b.begin();
+                  b.range_op(OpKind::delete_range, "a" + std::to_string(i) + "/", "a" + std::to_string(i) + "0", 10);
+                  b.end();
+                })->done);
+  }
+  for (int i = 0; i < 10; ++i) {  // tombstones go after a checkpoint, in steps
+    ASSERT_TRUE(run(remove("none"))->done);
+    sim.scheduler.run_for(2 * kSecond);
+  }
+  for (int i = 0; i < full / 3; ++i) ASSERT_TRUE(add('b', i, 490)->done) << i << " of " << full;
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(add('c', i, 20)->done) << i;
 }
 
 // What waits in the queue has its memory already.

@@ -49,6 +49,29 @@ TEST(DataBudget, TakesWhatChangesNoDataAlways) {
   EXPECT_TRUE(budget.reserve({1, 1}, 0).ok());
 }
 
+// Keys of 16 bytes may take the places of such keys, as long as there are enough for all that may still come.
+TEST(DataBudget, CountsTheRoomAmongTheKeys) {
+  DataBudget budget(kLimit, kData);
+  engine::EngineMemory full = held(kData - held(0).sum());
+  full.key_room.short_runs[5] = 10;
+  budget.set_held(full);
+  const NewData four{4, 4 * 20, 0, 4 * 20, 20}, longer{1, 24, 0, 24, 24}, with_index{1, 32, 0, 20, 20};
+  bool in_room = false;
+  EXPECT_FALSE(budget.reserve(four, 0).ok()) << "nobody asked for room";
+  EXPECT_FALSE(budget.reserve(longer, 0, nullptr, &in_room).ok());
+  EXPECT_FALSE(budget.reserve(with_index, 0, nullptr, &in_room).ok()) << "the index needs more";
+  ASSERT_TRUE(budget.reserve(four, 0, nullptr, &in_room).ok());
+  EXPECT_TRUE(in_room);
+  EXPECT_FALSE(budget.reserve(four, 0, nullptr, &in_room).ok()) << "each may split a place";
+  EXPECT_FALSE(budget.reserve({1, 1}, 0).ok()) << "room is not for values";
+  budget.release(four, 0, nullptr, true);
+  ASSERT_TRUE(budget.reserve(four, 0, nullptr, &in_room).ok());
+  budget.release(four, 0, nullptr, true);
+  budget.set_held(held(0));
+  ASSERT_TRUE(budget.reserve(four, 0, nullptr, &in_room).ok());
+  EXPECT_FALSE(in_room) << "there is memory";
+}
+
 // Waiting does not help a request that is too large even for an empty database.
 TEST(DataBudget, OffersNoRetryToWhatNeverFits) {
   DataBudget budget(kLimit, kData);

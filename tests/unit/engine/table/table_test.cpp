@@ -176,6 +176,55 @@ TEST(key_arena_takes_no_more_memory_for_keys_that_come_and_go) {
   }
 }
 
+// Keys of one length leave their memory to keys of another, whichever comes first. What is left of it goes back.
+TEST(key_arena_uses_the_memory_of_keys_of_another_length) {
+  for (const auto& [first, second] : {std::pair<std::size_t, std::size_t>{6, 1000}, {1000, 6}, {16, 17}}) {
+    KeyArena arena;
+    std::vector<std::uint32_t> refs;
+    const auto add = [&](std::size_t bytes) {
+      for (std::size_t sum = 0; sum < (std::size_t{8} << 20); sum += KeyArena::memory_of(bytes)) {
+        refs.push_back(*arena.add(std::string(bytes, 'a')));
+      }
+    };
+    const auto remove_all = [&] {
+      std::shuffle(refs.begin(), refs.end(), std::mt19937(kSeed));
+      for (const std::uint32_t ref : refs) arena.remove(ref);
+      refs.clear();
+    };
+    add(first);
+    const std::size_t memory_bytes = arena.memory_bytes();
+    remove_all();
+    EXPECT_TRUE(arena.memory_bytes() <= std::size_t{3} << 20);
+    EXPECT_EQ(arena.room().keys_of(KeyArena::memory_of(1024)) / 1000, arena.memory_bytes() / 1028 / 1000);
+    add(second);
+    EXPECT_TRUE(arena.memory_bytes() <= memory_bytes + (std::size_t{1} << 20));
+    for (const std::uint32_t ref : refs) ASSERT_EQ(arena.view(ref).size(), second);
+    remove_all();
+    EXPECT_TRUE(arena.memory_bytes() <= std::size_t{3} << 20);
+  }
+}
+
+// As many keys as room() promises fit without new memory, of any lengths up to the one that was asked for.
+TEST(key_arena_keeps_its_word_about_room) {
+  std::mt19937 random(kSeed);
+  for (int round = 0; round < 200; ++round) {
+    KeyArena arena;
+    std::vector<std::uint32_t> refs;
+    const std::size_t longest = 1 + random() % (round % 2 == 0 ? 1024 : 40);
+    for (int i = 0; i < 20000; ++i) refs.push_back(*arena.add(std::string(1 + random() % longest, 'a')));
+    std::shuffle(refs.begin(), refs.end(), random);
+    refs.resize(refs.size() / (1 + random() % 8));
+    for (const std::uint32_t ref : refs) arena.remove(ref);
+    const std::size_t asked = 1 + random() % longest, memory_bytes = arena.memory_bytes();
+    const std::uint64_t promised = arena.room().keys_of(KeyArena::memory_of(asked));
+    ASSERT_TRUE(promised > 0);
+    for (std::uint64_t i = 0; i < promised; ++i) {
+      ASSERT_TRUE(arena.add(std::string(random() % 2 == 0 ? asked : 1 + random() % asked, 'b')).has_value());
+      ASSERT_EQ(arena.memory_bytes(), memory_bytes);
+    }
+  }
+}
+
 std::vector<std::string> keys_of(const OrderedIndex& index, std::string_view from, std::string_view to) {
   std::vector<std::string> keys;
   const auto all = [](RangeSummary) { return true; };
