@@ -44,7 +44,9 @@ std::uint64_t ConnectionAccount::look(const PeerUse& use, const SocketBytes& byt
     sample({looked_ms_, received_, before.message_bytes});
   }
   messages_ += grown_or_begun(before.message_bytes, use.message_bytes);
-  calls_without_login_ += grown_or_begun(before.calls_without_login, use.calls_without_login);
+  without_login_at_look_ =
+      grown_or_begun(before.calls_without_login, use.calls_without_login) * ConnectionLimits::kWithoutLogin;
+  without_login_since_begin_ += without_login_at_look_;
   unused_ += grown(received_, bytes.received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(looked_ms_, now_ms));
   const std::uint64_t forgiven = elapsed_ms * kForgivenPerMs + grown(taken_, bytes.taken) / kForgivenPartOfTaken;
@@ -64,24 +66,23 @@ double ConnectionAccount::inspect(const CallCounts& calls, std::int64_t now_ms) 
   inspected_bytes_ = received_;
   const CallCounts before = std::exchange(calls_, calls);
   has_lost_calls_ = calls.open() == 0 && calls.ended() > before.ended();
-  const std::uint64_t useless_now = useless();
-  const double more = static_cast<double>(useless_now) - static_cast<double>(useless_);
-  useless_ = useless_now;
+  const std::uint64_t now_cancelled = cancelled();
+  const double more =
+      static_cast<double>(now_cancelled) - static_cast<double>(std::exchange(cancelled_, now_cancelled));
+  const auto without_login =
+      static_cast<double>(without_login_since_begin_ - std::exchange(without_login_, without_login_since_begin_));
   const double rate = limits_->cancels_max;
   // Who sends little is seldom inspected. What came in a long time may have come evenly.
   const double may_be = std::min(rate * std::max(1.0, seconds), cancels_left_ + rate * seconds);
-  cancels_left_ = std::min(rate, may_be - more);
+  cancels_left_ = std::min(rate, may_be - more - without_login);
   return more;
 }
 
 std::uint64_t ConnectionAccount::received_since() const { return grown(inspected_bytes_, received_); }
 
-// The calls that were cancelled, or had no valid login. gRPC counts a call that its client has reset as open until it
-// has let go of it. More calls than a connection may have are such calls.
-std::uint64_t ConnectionAccount::useless() const {
-  return calls_.failed + grown(limits_->calls_max, calls_.open()) +
-         calls_without_login_ * ConnectionLimits::kWithoutLogin;
-}
+// gRPC counts a call that its client has reset as open until it has let go of it. More calls than a connection may have
+// are such calls.
+std::uint64_t ConnectionAccount::cancelled() const { return calls_.failed + grown(limits_->calls_max, calls_.open()); }
 
 // The messages of several calls may be many bytes for a moment. The message of one is not, and headers that never end
 // are the begin of one call, too. One message that gets its end, among many that do not, does not make them fewer:

@@ -65,6 +65,7 @@ struct SocketBytes {
   std::uint64_t received = 0;  // and read; what waits in the system is not in the reader's memory
   std::uint64_t waiting = 0;   // to be read
   std::uint64_t taken = 0;     // by the peer
+  bool is_stuck = false;       // the peer does not take what is sent to it
 };
 
 class ConnectionAccount {
@@ -76,12 +77,13 @@ class ConnectionAccount {
   // At most `forgivable` bytes of refused calls are forgiven. Returns how many were.
   std::uint64_t look(const PeerUse& use, const SocketBytes& bytes, std::uint64_t forgivable, std::int64_t now_ms);
   // Inspects the calls, after a look at the same time. Returns the calls since the last inspection that were cancelled,
-  // and those without a valid login as ConnectionLimits counts them, less the cancelled ones of before that have been
-  // answered since.
+  // less those of before that have been answered since.
   double inspect(const CallCounts& calls, std::int64_t now_ms);
   // An inspection found no calls, because they are not known (yet).
   void inspect_nothing(std::int64_t now_ms) { inspected_ms_ = now_ms; }
 
+  // The calls without a valid login that the last look found, as ConnectionLimits counts them.
+  std::uint64_t without_login_at_look() const { return without_login_at_look_; }
   std::int64_t inspected_ms() const { return inspected_ms_; }
   // Bytes received since the last inspection.
   std::uint64_t received_since() const;
@@ -141,7 +143,7 @@ class ConnectionAccount {
   };
 
   void sample(const Sample& last);
-  std::uint64_t useless() const;
+  std::uint64_t cancelled() const;
 
   const ConnectionLimits* limits_;
   // At the last inspection.
@@ -149,7 +151,7 @@ class ConnectionAccount {
   std::uint64_t inspected_bytes_ = 0;
   CallCounts calls_;
   bool has_lost_calls_ = false;
-  std::uint64_t useless_ = 0;
+  std::uint64_t cancelled_ = 0, without_login_ = 0;
   double cancels_left_;
   // At the last look.
   std::int64_t looked_ms_;
@@ -157,7 +159,7 @@ class ConnectionAccount {
   std::uint64_t received_ = 0, taken_ = 0;
   std::uint64_t messages_ = 0;  // bytes of whole messages, since the connection began
   std::uint64_t unused_ = 0;
-  std::uint64_t calls_without_login_ = 0;  // since the connection began
+  std::uint64_t without_login_since_begin_ = 0, without_login_at_look_ = 0;  // as ConnectionLimits counts them
   Least unused_least_, refused_least_;
   // The newest first. The last is older than a message that is not late.
   std::array<Sample, 3> samples_;

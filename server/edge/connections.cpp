@@ -18,7 +18,6 @@
 #include <initializer_list>
 #include <string_view>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -49,6 +48,7 @@ constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
 constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
 constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other
 constexpr std::size_t kPenaltiesMax = 10000;
+constexpr int kAcceptsMax = 64;  // of one listener, before the others have their turn
 
 std::int64_t now_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -95,7 +95,8 @@ SocketBytes bytes_of(int socket) {
   if (::ioctl(socket, SIOCINQ, &waiting) != 0) return {};
   return {.received = grown(static_cast<std::uint64_t>(waiting), info.tcpi_bytes_received),
           .waiting = static_cast<std::uint64_t>(waiting),
-          .taken = info.tcpi_bytes_acked};
+          .taken = info.tcpi_bytes_acked,
+          .is_stuck = info.tcpi_notsent_bytes > 0};
 }
 
 // Who waits for bytes of a socket that is held back does not see them, unless the socket's memory is full or the peer
@@ -182,7 +183,7 @@ void Connections::accept_connections() {
     bool has_room = true;
     for (int i = 0; i < count; ++i) {
       const int descriptor = events[static_cast<std::size_t>(i)].data.fd;
-      if (descriptor != stop_.get()) has_room = accept_all(descriptor) && has_room;
+      if (descriptor != stop_.get()) has_room = accept_some(descriptor) && has_room;
     }
     if (std::exchange(had_room, has_room) && !has_room) {
       const std::lock_guard lock(mutex_);
@@ -233,8 +234,8 @@ void Connections::on_event(int descriptor, std::uint32_t events) {
 }
 
 // Returns false if there are no descriptors for more.
-bool Connections::accept_all(int listener) {
-  while (!stopping_.load()) {
+bool Connections::accept_some(int listener) {
+  for (int i = 0; i < kAcceptsMax && !stopping_.load(); ++i) {
     sockaddr_storage peer = {};
     socklen_t size = sizeof peer;
     Descriptor connection(::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -282,6 +283,10 @@ bool Connections::admit(int connection, Peer peer) {
                              std::to_string(penalty->second.pause_ms) + " ms");
     return false;
   }
+  if (names_.contains(peer.name)) {  // a socket can connect to several addresses of one server
+    refuse(peer.address, "a connection from the same port of this address is open");
+    return false;
+  }
   const auto of_address = by_address_.find(peer.address);
   const std::uint32_t per_address_max =
       std::min(limits_.connections_per_address_max, std::max(limits_.connections_max / 2, 1u));
@@ -302,6 +307,7 @@ bool Connections::admit(int connection, Peer peer) {
     return false;
   }
   ++by_address_[peer.address];
+  names_.insert(peer.name);
   if (penalty != penalties_.end()) penalty->second.next_ms = now + penalty->second.pause_ms;
   const int on = 1;
   ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -349,9 +355,11 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   const auto parts = static_cast<std::uint32_t>(1 + connections_.size() / kLooksMax);
   const std::uint32_t part = looks_++ % parts;
   std::vector<std::pair<std::uint64_t, int>> busy;  // bytes, descriptor
+  std::vector<int> without_login;
   for (auto& [number, connection] : connections_) {
     if (static_cast<std::uint32_t>(number) / 2 % parts != part) continue;  // each connection has two numbers
     look_at(&connection, now_ms);
+    if (connection.has_useless_calls) without_login.push_back(number);
     const ConnectionAccount& account = connection.account;
     const std::uint64_t more = account.received_since();
     const bool is_due = now_ms - account.inspected_ms() >= kInspectMs || more >= kVeryBusyBytes;
@@ -361,6 +369,8 @@ void Connections::look_for_floods(std::int64_t now_ms) {
       busy.emplace_back(more, number);
     }
   }
+  for (const int number : without_login) cut_off(number, now_ms, true, useless_calls_of_address());
+  std::erase_if(busy, [this](const auto& item) { return !connections_.contains(item.second); });
   const std::size_t inspections = std::min(busy.size(), kInspectionsMax);
   std::partial_sort(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(inspections), busy.end(),
                     std::greater<>());
@@ -369,9 +379,7 @@ void Connections::look_for_floods(std::int64_t now_ms) {
 
 // Ends a connection that cannot be held back, because the peer has ended its side. What nobody has read is not lost.
 void Connections::drop(int descriptor, std::int64_t now_ms) {
-  Connection& connection = connections_.at(descriptor);
-  look_at(&connection, now_ms);
-  count_loss(&connection, now_ms);
+  close_account(&connections_.at(descriptor), now_ms);
   end_unread(descriptor);
   forget(descriptor);
 }
@@ -407,6 +415,7 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
   const std::optional<CallCounts> found = callbacks_.inspect(connection.peer.name);
   if (!found) return account.inspect_nothing(now_ms);
   look_at(&connection, now_ms);
+  const std::int64_t late_ms = std::max<std::int64_t>(0, now_ms - account.inspected_ms() - 1000);
   const double cancels = account.inspect(*found, now_ms);
   if (account.has_lost_calls() && !count_loss(&connection, now_ms)) {
     cut_off(descriptor, now_ms, true, lost_too_much());
@@ -415,10 +424,8 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
             "it sent " + std::to_string(bytes) + " bytes that are no whole message");
   } else if (account.cancels_too_much()) {
     cut_off(descriptor, now_ms, true, "its calls: " + useless_calls(limits_.cancels_max));
-  } else if (cancels > 0 && !cancels_.take(connection.peer.address, cancels, now_ms)) {
-    cut_off(descriptor, now_ms, true,
-            "the calls of its address: " +
-                useless_calls(std::uint64_t{limits_.cancels_max} * ConnectionLimits::kAddressCancels));
+  } else if (cancels > 0 && !cancels_.take_late(connection.peer.address, cancels, late_ms, now_ms)) {
+    cut_off(descriptor, now_ms, true, useless_calls_of_address());
   }
 }
 
@@ -539,9 +546,18 @@ void Connections::look_at(Connection* connection, std::int64_t now_ms) {
   const std::string& address = connection->peer.address;
   const auto forgivable = static_cast<std::uint64_t>(forgiven_.left(address, now_ms));
   const SocketBytes bytes = bytes_of(connection->descriptor.get());
-  turns_.see(connection->descriptor.get(), bytes.received, bytes.waiting, now_ms);
+  turns_.see(connection->descriptor.get(), bytes.received, bytes.waiting, bytes.is_stuck, now_ms);
   const std::uint64_t forgiven = connection->account.look(use, bytes, forgivable, now_ms);
   if (forgiven > 0) forgiven_.take(address, static_cast<double>(forgiven), now_ms);
+  const auto without_login = static_cast<double>(connection->account.without_login_at_look());
+  if (without_login > 0 && !cancels_.take(address, without_login, now_ms)) connection->has_useless_calls = true;
+}
+
+// The connection has ended, or will at once. What it lost, and its calls, count for its address.
+void Connections::close_account(Connection* connection, std::int64_t now_ms) {
+  look_at(connection, now_ms);
+  count_loss(connection, now_ms);
+  if (connection->has_useless_calls) penalize(connection->peer.address, now_ms);
 }
 
 // Unfinished messages may be many, and gone before anybody looks at them: their calls or connections end, or gRPC ends
@@ -556,6 +572,11 @@ bool Connections::take_loss(const std::string& address, std::uint64_t lost, std:
   penalize(address, now_ms);
   losers_[address] = now_ms + kLoserMs;
   return false;
+}
+
+std::string Connections::useless_calls_of_address() const {
+  return "the calls of its address: " +
+         useless_calls(std::uint64_t{limits_.cancels_max} * ConnectionLimits::kAddressCancels);
 }
 
 std::string Connections::lost_too_much() const {
@@ -626,9 +647,7 @@ void Connections::end_those_that_must() {
 }
 
 void Connections::end(int descriptor, std::int64_t now_ms) {
-  Connection& connection = connections_.at(descriptor);
-  look_at(&connection, now_ms);
-  count_loss(&connection, now_ms);
+  close_account(&connections_.at(descriptor), now_ms);
   forget(descriptor);
 }
 
@@ -637,6 +656,7 @@ void Connections::forget(int descriptor) {
   const auto found = connections_.find(descriptor);
   callbacks_.on_end(found->second.peer.name);
   turns_.end(descriptor);
+  names_.erase(found->second.peer.name);
   const auto of_address = by_address_.find(found->second.peer.address);
   if (--of_address->second == 0) by_address_.erase(of_address);
   ::epoll_ctl(duplicates_.get(), EPOLL_CTL_DEL, descriptor, nullptr);  // the other descriptor may keep the socket open

@@ -39,6 +39,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "server/edge/address_rate.hpp"
@@ -109,6 +110,7 @@ class Connections {
     ConnectionAccount account;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
+    bool has_useless_calls = false;  // without a valid login: more than its address may have
   };
   // The pause of an address that sent a flood.
   struct Penalty {
@@ -121,7 +123,7 @@ class Connections {
   void accept_connections();
   void watch_connections();
   void look(std::int64_t now_ms);
-  bool accept_all(int listener);
+  bool accept_some(int listener);
   bool admit(int connection, Peer peer);
   void hand_over(int listener, Descriptor connection);
   void count_open();
@@ -140,10 +142,12 @@ class Connections {
   void cut_off_holders(Amount amount, std::uint64_t max, std::int64_t now_ms, const std::string& what);
   std::vector<int> largest_holders(Amount amount, std::uint64_t* all) const;
   void look_at(Connection* connection, std::int64_t now_ms);
+  void close_account(Connection* connection, std::int64_t now_ms);
   bool count_loss(Connection* connection, std::int64_t now_ms);
   bool take_loss(const std::string& address, std::uint64_t lost, std::int64_t now_ms);
   void cut_off_losers(std::int64_t now_ms);
   void penalize(const std::string& address, std::int64_t now_ms);
+  std::string useless_calls_of_address() const;
   std::string lost_too_much() const;
   void cut_off(int descriptor, std::int64_t now_ms, bool is_flood, const std::string& why);
   void end_half_closed(std::int64_t now_ms);
@@ -165,6 +169,7 @@ class Connections {
   std::mutex mutex_;                                 // of these:
   std::unordered_map<int, Connection> connections_;  // by the duplicate's number
   std::unordered_map<std::string, std::uint32_t> by_address_;
+  std::unordered_set<std::string> names_;               // of the peers
   std::unordered_map<std::string, Penalty> penalties_;  // by address
   AddressRate openings_, cancels_, losses_, forgiven_;  // connections, calls, bytes, bytes
   std::unordered_map<std::string, std::int64_t>

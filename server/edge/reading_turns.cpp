@@ -16,10 +16,10 @@ void ReadingTurns::stop() {
   for (auto& [connection, reader] : readers_) set_held(&reader, false, reader.seen_ms);
 }
 
-void ReadingTurns::see(int connection, std::uint64_t read, std::uint64_t waiting, std::int64_t now_ms) {
+void ReadingTurns::see(int connection, std::uint64_t read, std::uint64_t waiting, bool is_stuck, std::int64_t now_ms) {
   Reader& reader = readers_.at(connection);
   const bool was_read = read > reader.read;
-  if (was_read || reader.waiting == 0) reader.unread_since_ms = now_ms;
+  if (was_read || is_stuck || reader.waiting == 0) reader.unread_since_ms = now_ms;
   reader.was_read = reader.was_read || was_read || waiting == 0;
   reader.read = read;
   reader.waiting = waiting;

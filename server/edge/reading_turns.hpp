@@ -46,7 +46,8 @@ class ReadingTurns {
   void begin(int connection, const std::string& address, std::int64_t now_ms);
   void end(int connection) { readers_.erase(connection); }
   // Takes what a look has found: the bytes of this connection that were read since it began, and those that wait.
-  void see(int connection, std::uint64_t read, std::uint64_t waiting, std::int64_t now_ms);
+  // `is_stuck`: its peer does not take what is sent to it. Then gRPC may leave it unread, and it waits for nobody else.
+  void see(int connection, std::uint64_t read, std::uint64_t waiting, bool is_stuck, std::int64_t now_ms);
   struct Decision {
     std::vector<std::string> crowds;  // addresses whose connections take turns from now on
     std::vector<int> to_cut_off;      // connections, unless what they send is cheap to read

@@ -53,8 +53,8 @@ inline std::int64_t steady_ms() {
 
 class ConnectionsTest : public testing::Test {
  protected:
-  void start(ConnectionLimits limits) {
-    Result<Listener> listener = listen_on("127.0.0.1:0");
+  void start(ConnectionLimits limits, const std::string& listens_on = "127.0.0.1:0") {
+    Result<Listener> listener = listen_on(listens_on);
     ASSERT_TRUE(listener.ok());
     port_ = listener->port;
     Connections::Callbacks callbacks;
@@ -75,6 +75,7 @@ class ConnectionsTest : public testing::Test {
                      .message_bytes = message_bytes_.load(),
                      .forgiven_bytes = forgives_all_.load() ? forgiven_.fetch_add(std::uint64_t{1} << 32) : 0,
                      .refused_calls = refused_calls_.load(),
+                     .calls_without_login = calls_without_login_.load(),
                      .late_since_ms = late_since_ms_.load()};
     };
     callbacks.end_late_calls = [this](const Connections::Late& late) {
@@ -110,13 +111,17 @@ class ConnectionsTest : public testing::Test {
     }
   }
 
-  // A client at 127.0.0.`address`.
-  Descriptor connect(int address) const {
+  // A client at 127.0.0.`address`, with this port unless it is 0. The server is at 127.0.0.`to_address`.
+  Descriptor connect(int address, int port = 0, int to_address = 1) const {
     Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    EXPECT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+    EXPECT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), 0);
     sockaddr_in from = {}, to = {};
     from.sin_family = to.sin_family = AF_INET;
     from.sin_addr.s_addr = htonl(0x7F000000u + static_cast<std::uint32_t>(address));
-    to.sin_addr.s_addr = htonl(0x7F000001u);
+    from.sin_port = htons(static_cast<std::uint16_t>(port));
+    to.sin_addr.s_addr = htonl(0x7F000000u + static_cast<std::uint32_t>(to_address));
     to.sin_port = htons(static_cast<std::uint16_t>(port_));
     EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from), 0);
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
@@ -174,6 +179,7 @@ class ConnectionsTest : public testing::Test {
   std::atomic<std::uint64_t> refused_calls_{0};               // of each connection
   std::atomic<std::int64_t> late_since_ms_{PeerUse::kNever};  // likewise
   std::atomic<std::uint64_t> message_bytes_{0};
+  std::atomic<std::uint64_t> calls_without_login_{0};  // likewise
   bool reads_for_ever_ = false;
   std::atomic<bool> is_reading_{false};
   std::optional<CallCounts> found_;

@@ -85,6 +85,39 @@ TEST(AddressRateTest, ComesBackWithTime) {
   EXPECT_EQ(rate.addresses(), 0u);
 }
 
+TEST(AddressRateTest, WhatIsCountedLateMayHaveComeEvenly) {
+  AddressRate rate(10, 20);
+  EXPECT_TRUE(rate.take_late("a", 50, 3000, 0)) << "20 at once, and 30 in three seconds";
+  EXPECT_FALSE(rate.take_late("a", 11, 1000, 0)) << "ten in a second";
+  EXPECT_TRUE(rate.take_late("a", 10, 1000, 0));
+  EXPECT_TRUE(rate.take_late("a", 60, 1000000, 0));
+  EXPECT_FALSE(rate.take_late("a", 1, 1000000, 0)) << "of ten seconds";
+  EXPECT_FALSE(rate.take("a", 30, 3000)) << "what comes at once has no more room than before";
+  EXPECT_TRUE(rate.take_late("a", 30, 1000, 3000));
+  rate.forget_quiet_ones(10000);
+  EXPECT_EQ(rate.addresses(), 1u);
+  rate.forget_quiet_ones(15001);
+  EXPECT_EQ(rate.addresses(), 0u);
+}
+
+// gRPC names connections by address and port of the peer. Two of one name would hide each other's calls.
+TEST_F(ConnectionsTest, APortOfAnAddressHasOneConnection) {
+  start(limits(10, 10), "0.0.0.0:0");
+  Descriptor first = connect(2, 0, 1);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  sockaddr_in own = {};
+  socklen_t size = sizeof own;
+  ASSERT_EQ(::getsockname(first.get(), reinterpret_cast<sockaddr*>(&own), &size), 0);
+  const int port = ntohs(own.sin_port);
+  EXPECT_TRUE(is_closed(connect(2, port, 3)));
+  EXPECT_EQ(connections_->counts().refused, 1u);
+  first = {};
+  end_first();
+  ASSERT_TRUE(soon([&] { return connections_->counts().open == 0; }));
+  const Descriptor next = connect(2, port, 3);
+  EXPECT_TRUE(soon([&] { return handed_over() == 1; }));
+}
+
 TEST_F(ConnectionsTest, OneAddressHasABoundOfItsOwn) {
   start(limits(10, 2));
   const Descriptor first = connect(2), second = connect(2);

@@ -20,6 +20,7 @@ class ReadingTurnsTest : public testing::Test {
   struct Connection {
     std::string address;
     std::uint64_t read = 0, waiting = 0;
+    bool is_stuck = false;
   };
 
   // Opens connections of an address. `waiting`: the bytes that wait on each of them.
@@ -50,7 +51,7 @@ class ReadingTurnsTest : public testing::Test {
   std::vector<std::string> look(std::int64_t ms = kLookMs) {
     now_ms_ += ms;
     for (const auto& [number, connection] : connections_) {
-      turns_.see(number, connection.read, connection.waiting, now_ms_);
+      turns_.see(number, connection.read, connection.waiting, connection.is_stuck, now_ms_);
     }
     ReadingTurns::Decision decision = turns_.decide(now_ms_);
     to_cut_off_ = decision.to_cut_off;
@@ -213,9 +214,20 @@ TEST_F(ReadingTurnsTest, WhatALookDidNotSeeIsNoWait) {
   look();
   now_ms_ += 10 * ReadingTurns::kUnreadMs;
   for (const auto& [number, connection] : connections_) {
-    if (number != other) turns_.see(number, connection.read, connection.waiting, now_ms_);
+    if (number != other) turns_.see(number, connection.read, connection.waiting, false, now_ms_);
   }
   EXPECT_TRUE(turns_.decide(now_ms_).crowds.empty());
+}
+
+// Nobody can make others take turns by not reading its answers.
+TEST_F(ReadingTurnsTest, WhoDoesNotTakeItsAnswersWaitsForNobody) {
+  connect("many", 8, 100);
+  const int other = connect("other", 1, 100).front();
+  connections_.at(other).is_stuck = true;
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(look(ReadingTurns::kUnreadMs).empty());
+  connections_.at(other).is_stuck = false;
+  EXPECT_TRUE(look(ReadingTurns::kUnreadMs - 1).empty());
+  EXPECT_EQ(look(1), std::vector<std::string>{"many"}) << "its wait begins when it takes them";
 }
 
 TEST_F(ReadingTurnsTest, NobodyIsHeldBackAfterTheEnd) {
