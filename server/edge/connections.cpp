@@ -39,6 +39,7 @@ constexpr std::size_t kInspectionsMax = 32;
 // came. A cancelled call takes at least 20 bytes.
 constexpr std::uint64_t kBusyBytes = 8192, kVeryBusyBytes = std::uint64_t{4} << 20;
 constexpr std::int64_t kInspectMs = 250;
+constexpr std::int64_t kOverdrawnMs = 1000;  // so long, connections of an address with too many calls are cut off
 // In this time, an address may lose ConnectionLimits::unread_bytes_max. It is forgiven as much for refused calls.
 constexpr double kLossSeconds = 10;
 constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds is cut off
@@ -214,6 +215,7 @@ void Connections::watch_connections() {
 void Connections::look(std::int64_t now_ms) {
   looked_at_ms_ = now_ms;
   hurries_ = false;
+  charge_addresses(now_ms);
   look_for_floods(now_ms);
   give_turns(now_ms);
   bound_taken(now_ms);
@@ -268,6 +270,12 @@ Connections::Peer Connections::peer_of(const sockaddr_storage& peer) {
   std::string name = join({"ipv6:%5B", text_of(AF_INET6, &address), zone, "%5D:", port});
   for (std::size_t i = 8; i < 16; ++i) address.s6_addr[i] = 0;
   return {join({text_of(AF_INET6, &address), "/64"}), std::move(name)};
+}
+
+std::string Connections::address_of(std::string_view client) {
+  const bool is_v6 = client.starts_with("ipv6:");
+  client.remove_prefix(client.find(':') + 1);
+  return join({client, is_v6 ? "/64" : ""});
 }
 
 bool Connections::admit(int connection, Peer peer) {
@@ -355,12 +363,12 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   const auto parts = static_cast<std::uint32_t>(1 + connections_.size() / kLooksMax);
   const std::uint32_t part = looks_++ % parts;
   std::vector<std::pair<std::uint64_t, int>> busy;  // bytes, descriptor
-  std::vector<int> without_login;
+  std::vector<int> useless;
   for (auto& [number, connection] : connections_) {
     if (static_cast<std::uint32_t>(number) / 2 % parts != part) continue;  // each connection has two numbers
     look_at(&connection, now_ms);
-    if (connection.has_useless_calls) without_login.push_back(number);
     const ConnectionAccount& account = connection.account;
+    if (account.has_useless_calls() && overdrawn_.contains(connection.peer.address)) useless.push_back(number);
     const std::uint64_t more = account.received_since();
     const bool is_due = now_ms - account.inspected_ms() >= kInspectMs || more >= kVeryBusyBytes;
     if (account.unread() > account.unread_bytes_max()) {
@@ -369,7 +377,7 @@ void Connections::look_for_floods(std::int64_t now_ms) {
       busy.emplace_back(more, number);
     }
   }
-  for (const int number : without_login) cut_off(number, now_ms, true, useless_calls_of_address());
+  for (const int number : useless) cut_off(number, now_ms, true, useless_calls_of_address());
   std::erase_if(busy, [this](const auto& item) { return !connections_.contains(item.second); });
   const std::size_t inspections = std::min(busy.size(), kInspectionsMax);
   std::partial_sort(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(inspections), busy.end(),
@@ -379,7 +387,9 @@ void Connections::look_for_floods(std::int64_t now_ms) {
 
 // Ends a connection that cannot be held back, because the peer has ended its side. What nobody has read is not lost.
 void Connections::drop(int descriptor, std::int64_t now_ms) {
-  close_account(&connections_.at(descriptor), now_ms);
+  Connection& connection = connections_.at(descriptor);
+  look_at(&connection, now_ms);
+  count_loss(&connection, now_ms);
   end_unread(descriptor);
   forget(descriptor);
 }
@@ -415,7 +425,6 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
   const std::optional<CallCounts> found = callbacks_.inspect(connection.peer.name);
   if (!found) return account.inspect_nothing(now_ms);
   look_at(&connection, now_ms);
-  const std::int64_t late_ms = std::max<std::int64_t>(0, now_ms - account.inspected_ms() - 1000);
   const double cancels = account.inspect(*found, now_ms);
   if (account.has_lost_calls() && !count_loss(&connection, now_ms)) {
     cut_off(descriptor, now_ms, true, lost_too_much());
@@ -424,7 +433,7 @@ void Connections::inspect(int descriptor, std::int64_t now_ms) {
             "it sent " + std::to_string(bytes) + " bytes that are no whole message");
   } else if (account.cancels_too_much()) {
     cut_off(descriptor, now_ms, true, "its calls: " + useless_calls(limits_.cancels_max));
-  } else if (cancels > 0 && !cancels_.take_late(connection.peer.address, cancels, late_ms, now_ms)) {
+  } else if (cancels > 0 && !cancels_.take(connection.peer.address, cancels, now_ms)) {
     cut_off(descriptor, now_ms, true, useless_calls_of_address());
   }
 }
@@ -549,15 +558,17 @@ void Connections::look_at(Connection* connection, std::int64_t now_ms) {
   turns_.see(connection->descriptor.get(), bytes.received, bytes.waiting, bytes.is_stuck, now_ms);
   const std::uint64_t forgiven = connection->account.look(use, bytes, forgivable, now_ms);
   if (forgiven > 0) forgiven_.take(address, static_cast<double>(forgiven), now_ms);
-  const auto without_login = static_cast<double>(connection->account.without_login_at_look());
-  if (without_login > 0 && !cancels_.take(address, without_login, now_ms)) connection->has_useless_calls = true;
 }
 
-// The connection has ended, or will at once. What it lost, and its calls, count for its address.
-void Connections::close_account(Connection* connection, std::int64_t now_ms) {
-  look_at(connection, now_ms);
-  count_loss(connection, now_ms);
-  if (connection->has_useless_calls) penalize(connection->peer.address, now_ms);
+// Also for calls of connections that have ended. The connections that go on with such calls are cut off.
+void Connections::charge_addresses(std::int64_t now_ms) {
+  std::erase_if(overdrawn_, [now_ms](const auto& item) { return now_ms >= item.second; });
+  for (const AddressCalls& calls : callbacks_.take_calls()) {
+    const std::uint64_t count = calls.cancelled + calls.without_login * ConnectionLimits::kWithoutLogin;
+    if (cancels_.take(calls.address, static_cast<double>(count), now_ms)) continue;
+    penalize(calls.address, now_ms);
+    overdrawn_[calls.address] = now_ms + kOverdrawnMs;
+  }
 }
 
 // Unfinished messages may be many, and gone before anybody looks at them: their calls or connections end, or gRPC ends
@@ -647,7 +658,9 @@ void Connections::end_those_that_must() {
 }
 
 void Connections::end(int descriptor, std::int64_t now_ms) {
-  close_account(&connections_.at(descriptor), now_ms);
+  Connection& connection = connections_.at(descriptor);
+  look_at(&connection, now_ms);
+  count_loss(&connection, now_ms);
   forget(descriptor);
 }
 

@@ -37,6 +37,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
@@ -72,6 +73,11 @@ class Connections {
     std::uint64_t bytes = 0;  // what they may hold
     bool is_again = false;    // they have been told so for a while, and have not ended
   };
+  // The calls of an address that were cancelled, or had no valid login, also those of connections that have ended.
+  struct AddressCalls {
+    std::string address;  // such as 127.0.0.1 or 2001:db8::/64
+    std::uint64_t without_login = 0, cancelled = 0;
+  };
   // Peers are named as gRPC names them: "ipv4:127.0.0.1:1234". The looking thread calls all but hand_over. The
   // accepting one calls `use_of`, too.
   struct Callbacks {
@@ -80,6 +86,8 @@ class Connections {
     // The calls of this peer. Nothing if it is not known (yet).
     std::function<std::optional<CallCounts>(const std::string& peer)> inspect;
     std::function<PeerUse(const std::string& peer)> use_of;
+    // Since the last time.
+    std::function<std::vector<AddressCalls>()> take_calls = [] { return std::vector<AddressCalls>(); };
     // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
     std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
     std::function<void(const Late& late)> end_late_calls;
@@ -99,6 +107,9 @@ class Connections {
 
   ConnectionCounts counts() const;
 
+  // The address as the limits name it. `client`: as ClientTable::address_of, such as ipv4:127.0.0.1 or ipv6:2001:db8::
+  static std::string address_of(std::string_view client);
+
  private:
   struct Peer {
     std::string address;  // for the limits
@@ -110,7 +121,6 @@ class Connections {
     ConnectionAccount account;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
-    bool has_useless_calls = false;  // without a valid login: more than its address may have
   };
   // The pause of an address that sent a flood.
   struct Penalty {
@@ -142,7 +152,7 @@ class Connections {
   void cut_off_holders(Amount amount, std::uint64_t max, std::int64_t now_ms, const std::string& what);
   std::vector<int> largest_holders(Amount amount, std::uint64_t* all) const;
   void look_at(Connection* connection, std::int64_t now_ms);
-  void close_account(Connection* connection, std::int64_t now_ms);
+  void charge_addresses(std::int64_t now_ms);
   bool count_loss(Connection* connection, std::int64_t now_ms);
   bool take_loss(const std::string& address, std::uint64_t lost, std::int64_t now_ms);
   void cut_off_losers(std::int64_t now_ms);
@@ -174,6 +184,7 @@ class Connections {
   AddressRate openings_, cancels_, losses_, forgiven_;  // connections, calls, bytes, bytes
   std::unordered_map<std::string, std::int64_t>
       losers_;  // addresses that have lost too much, and until when they count
+  std::unordered_map<std::string, std::int64_t> overdrawn_;  // likewise: that had too many useless calls
   ReadingTurns turns_;
   Report unreported_;
   int handing_over_ = -1;  // the duplicate of the connection that is being handed over

@@ -17,6 +17,7 @@
 #include "engine/base/status.hpp"
 #include "server/core/clients/client.hpp"
 #include "server/core/clients/shared_limit.hpp"
+#include "server/service/useless_calls.hpp"
 
 namespace kilokv::server {
 
@@ -68,6 +69,9 @@ class CallAccount {
     // That is gone when the call is.
     void forgive_message() { forgives_ = true; }
 
+    // The call has ended without its answer.
+    void count_cancelled() { account_->useless_.count_cancelled(connection_.get()); }
+
    private:
     friend class CallAccount;
     void swap(Place& other) {
@@ -100,6 +104,7 @@ class CallAccount {
     return status;
   }
   std::uint64_t bytes() const { return limit_.held(); }
+  UselessCalls& useless() { return useless_; }
 
  private:
   static constexpr std::uint64_t kCallBytes = 12288;
@@ -107,6 +112,7 @@ class CallAccount {
 
   const std::uint64_t window_bytes_;
   SharedLimit limit_;
+  UselessCalls useless_;
 };
 
 }  // namespace kilokv::server

@@ -69,6 +69,7 @@ class Logins {
   // status of the caller is not ok.
   Caller caller_of(const CallContext& context, NeedsLogin needs_login, CallAccount::Place* place);
   std::uint64_t open_call_bytes() const { return calls_.bytes(); }
+  UselessCalls::Counts take_useless_calls() { return calls_.useless().take(); }
   bool required() const { return required_; }
   // From now on, each call needs a certificate for which `check` gives no problem. Called before the first call.
   using CertificateOfCall = std::function<std::string(const grpc::AuthContext& peer)>;

@@ -85,19 +85,9 @@ TEST(AddressRateTest, ComesBackWithTime) {
   EXPECT_EQ(rate.addresses(), 0u);
 }
 
-TEST(AddressRateTest, WhatIsCountedLateMayHaveComeEvenly) {
-  AddressRate rate(10, 20);
-  EXPECT_TRUE(rate.take_late("a", 50, 3000, 0)) << "20 at once, and 30 in three seconds";
-  EXPECT_FALSE(rate.take_late("a", 11, 1000, 0)) << "ten in a second";
-  EXPECT_TRUE(rate.take_late("a", 10, 1000, 0));
-  EXPECT_TRUE(rate.take_late("a", 60, 1000000, 0));
-  EXPECT_FALSE(rate.take_late("a", 1, 1000000, 0)) << "of ten seconds";
-  EXPECT_FALSE(rate.take("a", 30, 3000)) << "what comes at once has no more room than before";
-  EXPECT_TRUE(rate.take_late("a", 30, 1000, 3000));
-  rate.forget_quiet_ones(10000);
-  EXPECT_EQ(rate.addresses(), 1u);
-  rate.forget_quiet_ones(15001);
-  EXPECT_EQ(rate.addresses(), 0u);
+TEST(ConnectionsNames, AddressesAreNamedAsTheLimitsNameThem) {
+  EXPECT_EQ(Connections::address_of("ipv4:127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(Connections::address_of("ipv6:2001:db8::"), "2001:db8::/64");
 }
 
 // gRPC names connections by address and port of the peer. Two of one name would hide each other's calls.

@@ -347,36 +347,53 @@ TEST_F(FloodTest, TheConnectionsOfAnAddressShareABound) {
   EXPECT_NE(report().find("the calls of its address: more than 800 in a second were cancelled"), std::string::npos);
 }
 
-// Nobody inspects a connection with so few bytes. The calls count for the address all the same.
-TEST_F(FloodTest, CallsWithoutALoginCountOnShortConnections) {
+// Connections may be short, and their calls begin after their end. Nobody inspects them. The address has to pause.
+TEST_F(FloodTest, UselessCallsOfConnectionsThatHaveEndedCount) {
   start(limits(10, 10));
-  std::uint64_t tries = 0;
-  for (; connections_->counts().refused == 0 && tries < 20; ++tries) {
-    const Descriptor client = connect(2);
-    ASSERT_TRUE(soon([&] { return handed_over() == 1 || connections_->counts().refused == 1; }));
-    calls_without_login_ += kCancelsMax / 2;  // as 400 that are cancelled, of 800 in a second
-    if (handed_over() == 1) end_first();
-    ASSERT_TRUE(soon([&] { return connections_->counts().open == 0; }));
-  }
-  EXPECT_LT(tries, 20u);
+  static_cast<void>(connect(2));
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  end_first();
+  ASSERT_TRUE(soon([&] { return connections_->counts().open == 0; }));
+  address_calls_ = 80;  // as 720 that are cancelled, of 800 in a second
+  ASSERT_TRUE(soon([&] { return address_calls_ == 0; }));
+  static_cast<void>(connect(2));
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  end_first();
+  address_calls_ = 8000;
+  ASSERT_TRUE(soon([&] { return address_calls_ == 0; }));
+  static_cast<void>(connect(2));
+  EXPECT_TRUE(soon([&] { return connections_->counts().refused == 1; }));
   EXPECT_NE(report().find("127.0.0.2: a flood came from this address"), std::string::npos) << report();
   EXPECT_EQ(inspections_.load(), 0u);
-  const std::size_t before = handed_over();
-  const Descriptor other = connect(3);
-  EXPECT_TRUE(soon([&] { return handed_over() > before; }));
 }
 
-// A long connection is cut off as soon as it is seen.
-TEST_F(FloodTest, CallsWithoutALoginCountAtEachLook) {
+// Connections that go on with such calls are cut off, and others of the address are not.
+TEST_F(FloodTest, UselessCallsAreCutOffWhereTheirAddressHasTooMany) {
   start(limits(10, 10));
   const Descriptor client = connect(2);
   ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
   calls_without_login_ += kCancelsMax;
+  address_calls_ = 8000;
+  ASSERT_TRUE(soon([&] { return address_calls_ == 0; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_EQ(connections_->counts().cut_off, 0u) << "as 800 that are cancelled";
-  calls_without_login_ += kCancelsMax;
-  EXPECT_TRUE(soon([&] { return connections_->counts().cut_off == 1; }));
+  EXPECT_EQ(connections_->counts().open + connections_->counts().cut_off, 1u);
+  EXPECT_TRUE(soon([&] {
+    address_calls_ = 8000;
+    ++calls_without_login_;
+    return connections_->counts().cut_off == 1;
+  }));
   EXPECT_NE(report().find("the calls of its address: more than 800 in a second were cancelled"), std::string::npos);
+}
+
+TEST_F(FloodTest, OtherConnectionsOfAnAddressWithUselessCallsStay) {
+  start(limits(10, 10));
+  const Descriptor client = connect(2);
+  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
+  address_calls_ = 8000;
+  ASSERT_TRUE(soon([&] { return address_calls_ == 0; }));
+  static_cast<void>(connect(2));
+  EXPECT_TRUE(soon([&] { return connections_->counts().refused == 1; }));
+  EXPECT_EQ(connections_->counts().cut_off, 0u);
 }
 
 TEST_F(FloodTest, WhatAFloodHasSentIsNotRead) {
