@@ -1,5 +1,6 @@
 // The memory of the calls that are open: what gRPC keeps of each, and its headers. gRPC counts little of it. A call has
-// a place here from its headers on, until gRPC has let go of it. All clients share the places (shared_limit.hpp).
+// a place here from its headers on, until gRPC has let go of it. All clients share the places (shared_limit.hpp). On a
+// server with logins, calls without one have an account of their own, so that they cannot use up the memory of users.
 //
 // The connection of a call counts what has no place, and what lacks a message (Client::refused_calls, Client::awaited).
 // The edge bounds both.
@@ -23,11 +24,13 @@ namespace kilokv::server {
 
 class CallAccount {
  public:
-  // `window_bytes`: what a client may send of a message that nobody reads.
-  CallAccount(std::uint64_t bytes_max, std::uint64_t window_bytes)
+  // `window_bytes`: what a client may send of a message that nobody reads. `useless` counts the cancelled calls, and
+  // outlives the account. `unit`: how a refusal names the bytes.
+  CallAccount(std::uint64_t bytes_max, std::uint64_t window_bytes, UselessCalls* useless,
+              const char* unit = " bytes of open calls")
       : window_bytes_(window_bytes),
-        limit_(bytes_max,
-               {ErrorReason::calls_full, "calls", " bytes of open calls", "--calls-bytes-max", kRetryAfterUs},
+        useless_(useless),
+        limit_(bytes_max, {ErrorReason::calls_full, "calls", unit, "--calls-bytes-max", kRetryAfterUs},
                SharedLimit::kLittleBytes) {}
 
   // The time of Client::awaited.
@@ -70,7 +73,7 @@ class CallAccount {
     void forgive_message() { forgives_ = true; }
 
     // The call has ended without its answer.
-    void count_cancelled() { account_->useless_.count_cancelled(connection_.get()); }
+    void count_cancelled() { account_->useless_->count_cancelled(connection_.get()); }
 
    private:
     friend class CallAccount;
@@ -104,15 +107,14 @@ class CallAccount {
     return status;
   }
   std::uint64_t bytes() const { return limit_.held(); }
-  UselessCalls& useless() { return useless_; }
 
  private:
   static constexpr std::uint64_t kCallBytes = 12288;
   static constexpr std::int64_t kRetryAfterUs = 1000000;  // by then, calls may have ended
 
   const std::uint64_t window_bytes_;
+  UselessCalls* const useless_;
   SharedLimit limit_;
-  UselessCalls useless_;
 };
 
 }  // namespace kilokv::server

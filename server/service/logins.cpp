@@ -89,11 +89,13 @@ Caller Logins::caller_of(const CallContext& context, NeedsLogin needs_login, Cal
   const bool is_accepted = caller.status.ok();
   if (is_accepted && required_ && needs_login == NeedsLogin::yes) caller = client_of(context, peer, connection);
   if (!is_accepted || (required_ && needs_login == NeedsLogin::no)) {
-    calls_.useless().count_without_login(connection.get());
+    useless_.count_without_login(connection.get());
   }
   const std::uint64_t headers = header_bytes(context);
   connection->accounted_bytes.fetch_add(headers + kHiddenBytes, std::memory_order_relaxed);
-  Status status = calls_.enter(caller.client, connection, headers, place);
+  // So no connection has calls in both accounts, and no user has.
+  CallAccount& account = required_ && caller.login == nullptr ? stranger_calls_ : calls_;
+  Status status = account.enter(caller.client, connection, headers, place);
   if (caller.status.ok() && !status.ok()) caller.status = status.as_not_run();
   if (!caller.status.ok()) place->forgive_message();
   caller.connection = std::move(connection);
@@ -112,7 +114,7 @@ Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::
   Result<std::shared_ptr<const Login>> login = login_of(context, *table, (*database)->time_of_day());
   if (!login.ok()) {
     note_refused(peer, login.status());
-    calls_.useless().count_without_login(connection.get());
+    useless_.count_without_login(connection.get());
     return {connection, nullptr, login.status()};
   }
   std::shared_ptr<Client> client = clients_.client(std::string(Client::kUserPrefix) + (*login)->user);

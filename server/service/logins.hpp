@@ -62,14 +62,16 @@ class Logins {
   Logins(const ServiceOptions& options, const DatabaseGate* gate)
       : required_(options.login),
         connections_max_(options.connections_max),
-        calls_(options.calls_bytes_max, options.ahead_bytes()),
+        calls_(options.calls_bytes_max - options.stranger_calls_bytes_max(), options.ahead_bytes(), &useless_),
+        stranger_calls_(options.stranger_calls_bytes_max(), options.ahead_bytes(), &useless_,
+                        " bytes of open calls without a login"),
         gate_(gate) {}
 
   // Called once for each call, when its headers have come. The call has `place` from then on. If there is none, the
   // status of the caller is not ok.
   Caller caller_of(const CallContext& context, NeedsLogin needs_login, CallAccount::Place* place);
-  std::uint64_t open_call_bytes() const { return calls_.bytes(); }
-  UselessCalls::Counts take_useless_calls() { return calls_.useless().take(); }
+  std::uint64_t open_call_bytes() const { return calls_.bytes() + stranger_calls_.bytes(); }
+  UselessCalls::Counts take_useless_calls() { return useless_.take(); }
   bool required() const { return required_; }
   // From now on, each call needs a certificate for which `check` gives no problem. Called before the first call.
   using CertificateOfCall = std::function<std::string(const grpc::AuthContext& peer)>;
@@ -109,7 +111,9 @@ class Logins {
   const bool required_;
   const std::uint32_t connections_max_;
   CertificateOfCall check_certificate_;  // empty: the server asks clients for none
+  UselessCalls useless_;
   CallAccount calls_;
+  CallAccount stranger_calls_;  // without a valid login, if logins are required; else it has no room, and no calls
   const DatabaseGate* const gate_;
   ClientTable clients_;
   RareLine refused_;

@@ -87,6 +87,13 @@ struct ServiceOptions {
   // What a usual client sends at most of a message that nobody reads.
   std::uint64_t ahead_bytes() const { return windows_grow() ? message_bytes_max : std::uint64_t{256} << 10; }
 
+  // The part of calls_bytes_max for calls without a valid login, on a server with logins: health checks, and calls that
+  // are refused. A watch of the health check may stay open for ever. The least is room for about 80 calls.
+  std::uint64_t stranger_calls_bytes_max() const {
+    constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
+    return login ? std::max(calls_bytes_max / 16, std::min(calls_bytes_max / 4, kLeast)) : 0;
+  }
+
   // Calls that were refused for want of a place, and whose clients do not take the error, of all connections together.
   // One takes up to 33 KiB.
   std::uint64_t refused_calls_max() const { return grpc_memory_max >> 17; }

@@ -21,7 +21,8 @@ class CallAccountTest : public ::testing::Test {
     return account.enter(who, connection, header_bytes, place);
   }
 
-  CallAccount account{100 * kCallBytes, kWindowBytes};
+  UselessCalls useless;
+  CallAccount account{100 * kCallBytes, kWindowBytes, &useless};
   const std::shared_ptr<Client> connection = client("ipv4:127.0.0.1:1");
 };
 

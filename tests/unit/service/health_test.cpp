@@ -107,6 +107,34 @@ TEST_F(HealthWithLoginsTest, ACheckNeedsNoLogin) {
   EXPECT_EQ(service_.logins().refused(), 0u);
 }
 
+class HealthWithLittleRoomTest : public HealthTest {
+ protected:
+  static constexpr std::uint64_t kStrangersBytes = 1 << 20;
+  HealthWithLittleRoomTest()
+      : HealthTest(ServiceOptions{.calls_bytes_max = 16 * kStrangersBytes, .limits = {}, .login = true}) {}
+};
+
+TEST_F(HealthWithLittleRoomTest, StrangersHaveASmallPartOfTheMemoryOfCalls) {
+  std::vector<std::shared_ptr<grpc::ClientContext>> calls;
+  std::vector<std::unique_ptr<grpc::ClientReader<HealthCheckResponse>>> watches;
+  HealthCheckResponse response;
+  grpc::Status status;
+  while (calls.size() < 200 && status.ok()) {
+    calls.push_back(context());
+    watches.push_back(health_->Watch(calls.back().get(), request("")));
+    if (!watches.back()->Read(&response)) status = watches.back()->Finish();
+  }
+  EXPECT_GT(calls.size(), 40u);
+  EXPECT_LT(calls.size(), 100u);
+  EXPECT_LE(service_.logins().open_call_bytes(), kStrangersBytes);
+  EXPECT_EQ(status.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_NE(status.error_message().find("bytes of open calls without a login"), std::string::npos)
+      << status.error_message();
+  EXPECT_EQ(detail_of(*calls.back()).reason(), v1::ERROR_REASON_CALLS_FULL);
+  EXPECT_EQ(detail_of(*calls.back()).setting(), "--calls-bytes-max");
+  for (const auto& call : calls) call->TryCancel();
+}
+
 class HealthWithoutRoomTest : public HealthTest {
  protected:
   HealthWithoutRoomTest() : HealthTest(ServiceOptions{.calls_bytes_max = 1 << 20, .limits = {}}) {}
