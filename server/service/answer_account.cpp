@@ -3,14 +3,16 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kilokv::server {
 
-AnswerAccount::AnswerAccount(std::uint64_t bytes_max, DurationUs timeout_us)
+AnswerAccount::AnswerAccount(std::uint64_t bytes_max, DurationUs answer_us_max, DurationUs message_us_max)
     // After the delay, other clients may have taken their answers.
     : limit_(bytes_max, {ErrorReason::slow_reader, "answers", " bytes unsent", "--answers-bytes-max", 1000000},
              SharedLimit::kLittleBytes),
-      timeout_(timeout_us),
+      answer_timeout_(answer_us_max),
+      message_timeout_(message_us_max),
       thread_([this] { end_slow_ones(); }) {
   pthread_setname_np(thread_.native_handle(), "slow-readers");
 }
@@ -24,34 +26,44 @@ AnswerAccount::~AnswerAccount() {
   thread_.join();
 }
 
-void AnswerAccount::watch(UnsentAnswer* answer) {
+void AnswerAccount::begin(WatchedCall* call, Calls* calls) {
   const std::lock_guard lock(mutex_);
-  if (answer->is_watched_) watched_.erase(answer->place_);
-  answer->since_ = std::chrono::steady_clock::now();
-  answer->place_ = watched_.insert(watched_.end(), answer);
-  answer->is_watched_ = true;
+  end(call);
+  call->since_ = std::chrono::steady_clock::now();
+  call->place_ = calls->insert(calls->end(), call);
+  call->watched_in_ = calls;
 }
 
-void AnswerAccount::unwatch(UnsentAnswer* answer) {
+void AnswerAccount::end(WatchedCall* call) {
+  if (Calls* const calls = std::exchange(call->watched_in_, nullptr)) calls->erase(call->place_);
+}
+
+void AnswerAccount::message_came(WatchedCall* call) {
   const std::lock_guard lock(mutex_);
-  if (!answer->is_watched_) return;
-  watched_.erase(answer->place_);
-  answer->is_watched_ = false;
+  if (call->watched_in_ == &awaiting_) end(call);
+}
+
+void AnswerAccount::unwatch(WatchedCall* call) {
+  const std::lock_guard lock(mutex_);
+  end(call);
 }
 
 void AnswerAccount::end_slow_ones() {
   constexpr int kEndedAtOnce = 16;
-  const auto step =
-      std::clamp<std::chrono::microseconds>(timeout_ / 4, std::chrono::milliseconds(10), std::chrono::seconds(1));
+  const auto step = std::clamp<std::chrono::microseconds>(std::min(answer_timeout_, message_timeout_) / 4,
+                                                          std::chrono::milliseconds(10), std::chrono::seconds(1));
   std::unique_lock lock(mutex_);
   while (!stop_.wait_for(lock, step, [this] { return stopping_; })) {
     const auto now = std::chrono::steady_clock::now();
-    for (int ended = 1; !watched_.empty() && now - watched_.front()->since_ >= timeout_; ++ended) {
-      UnsentAnswer* const answer = watched_.front();
-      watched_.pop_front();
-      answer->is_watched_ = false;
-      answer->on_timeout();
-      if (ended % kEndedAtOnce == 0) lock.unlock(), lock.lock();  // others may send their answers between
+    int ended = 0;
+    for (const auto& [calls, timeout] :
+         {std::pair(&unsent_, answer_timeout_), std::pair(&awaiting_, message_timeout_)}) {
+      while (!calls->empty() && now - calls->front()->since_ >= timeout) {
+        WatchedCall* const call = calls->front();
+        end(call);
+        call->on_timeout();
+        if (++ended % kEndedAtOnce == 0) lock.unlock(), lock.lock();  // others may send their answers between
+      }
     }
   }
 }

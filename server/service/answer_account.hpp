@@ -1,9 +1,10 @@
 // Counts the bytes of answers that clients have not taken yet, over all calls of the service, and ends the calls whose
-// client does not take its answer.
+// client does not take its answer, or does not send what is to be answered.
 //
 // An answer counts from the moment at which gRPC gets it until gRPC has passed all of it on to the connection. The flow
 // control of HTTP/2 lets a client delay that for ever. So each client has a share of the bytes
-// (core/clients/shared_limit.hpp), and each answer has a time limit.
+// (core/clients/shared_limit.hpp), and each answer has a time limit. The message of a call that needs no login has one,
+// too: such calls are of clients whom the server does not know.
 //
 // Thread safety: all members.
 #pragma once
@@ -26,30 +27,31 @@ namespace kilokv::server {
 // queue, and the header of HTTP/2. Even an empty answer has this.
 inline constexpr std::uint64_t kAnswerBytes = 448;
 
-// A call, while gRPC sends an answer of it.
-class UnsentAnswer {
+// A call, while gRPC sends an answer of it, or while it lacks its message.
+class WatchedCall {
  public:
-  virtual ~UnsentAnswer() = default;  // requires: not watched any more
-  UnsentAnswer(const UnsentAnswer&) = delete;
-  UnsentAnswer& operator=(const UnsentAnswer&) = delete;
+  virtual ~WatchedCall() = default;  // requires: not watched any more
+  WatchedCall(const WatchedCall&) = delete;
+  WatchedCall& operator=(const WatchedCall&) = delete;
 
-  // The client did not take the answer in time. May be called with any lock of the account, so it only cancels the
-  // call.
+  // The client did not take the answer, or send the message, in time. May be called with any lock of the account, so it
+  // only cancels the call.
   virtual void on_timeout() = 0;
 
  protected:
-  UnsentAnswer() = default;
+  WatchedCall() = default;
 
  private:
   friend class AnswerAccount;
-  std::list<UnsentAnswer*>::iterator place_;
+  std::list<WatchedCall*>* watched_in_ = nullptr;
+  std::list<WatchedCall*>::iterator place_;
   std::chrono::steady_clock::time_point since_;
-  bool is_watched_ = false;
 };
 
 class AnswerAccount {
  public:
-  AnswerAccount(std::uint64_t bytes_max, DurationUs timeout_us);
+  // The time limits of an answer and of a message.
+  AnswerAccount(std::uint64_t bytes_max, DurationUs answer_us_max, DurationUs message_us_max);
   ~AnswerAccount();
   AnswerAccount(const AnswerAccount&) = delete;
   AnswerAccount& operator=(const AnswerAccount&) = delete;
@@ -67,20 +69,27 @@ class AnswerAccount {
   void release(Client* client, std::uint64_t bytes) { limit_.release(client->account(&Client::answer_bytes), bytes); }
   std::uint64_t unsent_bytes() const { return limit_.held(); }
 
-  // The time limit of `answer` begins now, or begins again.
-  void watch(UnsentAnswer* answer);
-  // It has none any more. After this, on_timeout() is not called.
-  void unwatch(UnsentAnswer* answer);
+  // The time limit of an answer of the call begins now, or begins again.
+  void watch(WatchedCall* call) { begin(call, &unsent_); }
+  // The time limit of its message begins now. It ends with message_came(), or when that of an answer begins.
+  void await_message(WatchedCall* call) { begin(call, &awaiting_); }
+  void message_came(WatchedCall* call);
+  // The call has no time limit any more. After this, on_timeout() is not called.
+  void unwatch(WatchedCall* call);
 
  private:
+  using Calls = std::list<WatchedCall*>;  // in the order in which their time began
+
+  void begin(WatchedCall* call, Calls* calls);
+  static void end(WatchedCall* call);
   void end_slow_ones();
 
   SharedLimit limit_;
-  const std::chrono::microseconds timeout_;
+  const std::chrono::microseconds answer_timeout_, message_timeout_;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;
-  std::list<UnsentAnswer*> watched_;  // in the order in which their time began
+  Calls unsent_, awaiting_;
   std::thread thread_;
 };
 

@@ -32,7 +32,7 @@
 namespace kilokv::server {
 
 class AnswerStream : public grpc::ServerGenericBidiReactor,
-                     public UnsentAnswer,
+                     public WatchedCall,
                      public OpenCall,
                      public AwaitingCall,
                      public std::enable_shared_from_this<AnswerStream> {

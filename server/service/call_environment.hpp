@@ -22,7 +22,7 @@ namespace kilokv::server {
 
 struct CallEnvironment {
   const ServiceOptions options;
-  AnswerAccount answers{options.answers_bytes_max, options.answer_us_max};
+  AnswerAccount answers{options.answers_bytes_max, options.answer_us_max, options.handshake_us_max};
   DatabaseGate gate = {};
   Logins logins{options, &gate};
   OpenCalls calls = {};

@@ -56,7 +56,8 @@ class HealthCheck final : public UnaryCall {
 
 }  // namespace
 
-// The stream stays open. It tells each state that differs from the last one.
+// The stream stays open. It tells each state that differs from the last one. Its message has a time limit, because it
+// needs no login.
 class HealthWatch final : public AnswerStream {
  public:
   HealthWatch(CallContext* context, CallEnvironment* environment, Health* health)
@@ -66,6 +67,8 @@ class HealthWatch final : public AnswerStream {
   void start() {
     const std::lock_guard lock(mutex_);
     if (!caller_.status.ok()) return end_when_sent(caller_.status.as_not_run());
+    if (closing() || finished()) return;
+    environment_->answers.await_message(this);
     read(&incoming_);
   }
   // The state may have changed.
@@ -82,6 +85,7 @@ class HealthWatch final : public AnswerStream {
  private:
   void OnReadDone(bool ok) override {
     read_ended();
+    environment_->answers.message_came(this);
     HealthCheckRequest request;
     grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);  // it leaves gRPC's memory soon
     const Status status = ok ? parse_short_message(&message, Health::kRequestBytesMax, &request) : no_message();

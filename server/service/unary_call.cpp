@@ -11,6 +11,7 @@ UnaryCall* UnaryCall::adopted_by_rpc() {
   if (caller_.certificate != nullptr) environment_->calls.add(this, self_);
   if (refused().ok()) {
     place_.await_message(weak_from_this());
+    if (needs_login_ == NeedsLogin::no) environment_->answers.await_message(this);
     StartRead(&incoming_);
   } else {
     end_with(refused().as_not_run());
@@ -25,6 +26,7 @@ void UnaryCall::OnReadDone(bool ok) {
       has_message_ = true;
     }
     place_.message_came();
+    if (needs_login_ == NeedsLogin::no) environment_->answers.message_came(this);
     grpc::ByteBuffer message = CallEnvironment::take_message(caller_, &incoming_);
     if (!ended()) on_message(&message);
   } else {

@@ -24,7 +24,7 @@
 namespace kilokv::server {
 
 class UnaryCall : public grpc::ServerGenericBidiReactor,
-                  public UnsentAnswer,
+                  public WatchedCall,
                   public OpenCall,
                   public AwaitingCall,
                   public std::enable_shared_from_this<UnaryCall> {
@@ -44,6 +44,7 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
       : environment_(environment),
         caller_(environment->logins.caller_of(*context, needs_login, &place_)),
         client_(caller_.client),
+        needs_login_(needs_login),
         context_(context) {}
 
   // Not ok: the call ends before its message is read.
@@ -70,6 +71,7 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   void on_timeout() final { context_->TryCancel(); }
   void end_now(const Status& status);  // the caller holds mutex_
 
+  const NeedsLogin needs_login_;
   CallContext* const context_;
   grpc::ByteBuffer incoming_, answer_;
   mutable std::mutex mutex_;

@@ -12,8 +12,9 @@ namespace kilokv::server {
 namespace {
 
 constexpr DurationUs kTimeoutUs = 40000;
+constexpr DurationUs kNeverUs = 3600000000;
 
-class Call final : public UnsentAnswer {
+class Call final : public WatchedCall {
  public:
   explicit Call(std::vector<const Call*>* order = nullptr) : order_(order) {}
   void on_timeout() override {
@@ -28,7 +29,7 @@ class Call final : public UnsentAnswer {
 
 TEST(AnswerAccountTest, AClientHasAShareOfTheBytes) {
   constexpr std::uint64_t kUnit = 100000;
-  AnswerAccount account(1000 * kUnit, 1000000);
+  AnswerAccount account(1000 * kUnit, 1000000, 1000000);
   Client greedy("greedy"), light("light");
   EXPECT_TRUE(account.charge(&greedy, 700 * kUnit).ok());
   EXPECT_TRUE(account.check(&greedy).ok());
@@ -45,7 +46,7 @@ TEST(AnswerAccountTest, AClientHasAShareOfTheBytes) {
 }
 
 TEST(AnswerAccountTest, ACallWhoseAnswerIsNotTakenEndsOnce) {
-  AnswerAccount account(1000, kTimeoutUs);
+  AnswerAccount account(1000, kTimeoutUs, kNeverUs);
   Call slow, fast;
   const auto began = std::chrono::steady_clock::now();
   account.watch(&slow);
@@ -62,7 +63,7 @@ TEST(AnswerAccountTest, ACallWhoseAnswerIsNotTakenEndsOnce) {
 }
 
 TEST(AnswerAccountTest, TheTimeBeginsAgainWithEachAnswer) {
-  AnswerAccount account(1000, kTimeoutUs);
+  AnswerAccount account(1000, kTimeoutUs, kNeverUs);
   std::vector<const Call*> order;
   Call first(&order), second(&order);
   account.watch(&first);
@@ -70,6 +71,33 @@ TEST(AnswerAccountTest, TheTimeBeginsAgainWithEachAnswer) {
   account.watch(&first);  // the next answer of the same call
   while (first.ended == 0 || second.ended == 0) std::this_thread::yield();
   EXPECT_EQ(order, (std::vector<const Call*>{&second, &first})) << "the first is watched since later than the other";
+}
+
+TEST(AnswerAccountTest, ACallWhoseMessageDoesNotComeEnds) {
+  AnswerAccount account(1000, kNeverUs, kTimeoutUs);
+  Call silent, usual, answered;
+  for (Call* call : {&silent, &usual, &answered}) account.await_message(call);
+  account.message_came(&usual);
+  account.watch(&answered);  // with an error, before its message has come
+  account.message_came(&answered);
+  while (silent.ended == 0) std::this_thread::yield();
+  Call later;  // it ends at a later look than the others
+  account.await_message(&later);
+  while (later.ended == 0) std::this_thread::yield();
+  EXPECT_EQ(silent.ended, 1);
+  EXPECT_EQ(usual.ended, 0);
+  EXPECT_EQ(answered.ended, 0);
+  account.unwatch(&answered);
+}
+
+TEST(AnswerAccountTest, AMessageThatComesLateDoesNotEndTheTimeOfTheAnswer) {
+  AnswerAccount account(1000, kTimeoutUs, kNeverUs);
+  Call call;
+  account.await_message(&call);
+  account.watch(&call);
+  account.message_came(&call);
+  while (call.ended == 0) std::this_thread::yield();
+  EXPECT_EQ(call.ended, 1);
 }
 
 }  // namespace

@@ -2,9 +2,13 @@
 #include "server/service/health.hpp"
 
 #include <grpc/health/v1/health.grpc.pb.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/service/service_fixture.hpp"
@@ -111,7 +115,8 @@ class HealthWithLittleRoomTest : public HealthTest {
  protected:
   static constexpr std::uint64_t kStrangersBytes = 1 << 20;
   HealthWithLittleRoomTest()
-      : HealthTest(ServiceOptions{.calls_bytes_max = 16 * kStrangersBytes, .limits = {}, .login = true}) {}
+      : HealthTest(ServiceOptions{
+            .calls_bytes_max = 16 * kStrangersBytes, .handshake_us_max = 500000, .limits = {}, .login = true}) {}
 };
 
 TEST_F(HealthWithLittleRoomTest, StrangersHaveASmallPartOfTheMemoryOfCalls) {
@@ -133,6 +138,38 @@ TEST_F(HealthWithLittleRoomTest, StrangersHaveASmallPartOfTheMemoryOfCalls) {
   EXPECT_EQ(detail_of(*calls.back()).reason(), v1::ERROR_REASON_CALLS_FULL);
   EXPECT_EQ(detail_of(*calls.back()).setting(), "--calls-bytes-max");
   for (const auto& call : calls) call->TryCancel();
+}
+
+TEST_F(HealthWithLittleRoomTest, ACallWithoutAMessageIsCancelled) {
+  grpc::GenericStub stub(channel_);
+  for (const char* method : {kHealthCheckMethod, kHealthWatchMethod}) {
+    const auto call = context();
+    grpc::CompletionQueue queue;
+    const auto began = std::chrono::steady_clock::now();
+    const auto stream = stub.PrepareCall(call.get(), method, &queue);
+    stream->StartCall(nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    grpc::Status status;
+    stream->Finish(&status, nullptr);
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_EQ(status.error_code(), grpc::CANCELLED) << method << ": " << status.error_message();
+    EXPECT_LT(std::chrono::steady_clock::now() - began, kDeadline / 2);
+    queue.Shutdown();
+    while (queue.Next(&tag, &ok)) {
+    }
+  }
+  // A watch that has sent its message stays.
+  const auto call = context();
+  const auto watch = health_->Watch(call.get(), request(""));
+  HealthCheckResponse response;
+  ASSERT_TRUE(watch->Read(&response));
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  service_.set_serving(true);
+  EXPECT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  call->TryCancel();
 }
 
 class HealthWithoutRoomTest : public HealthTest {
