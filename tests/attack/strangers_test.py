@@ -3,6 +3,7 @@
 
     greedy          greedy clients: every call is refused, so nothing of them is queued, parked, opened or stored
     health_checks   calls of the health check, which needs no login, as fast as one connection can
+    watches         watches of the health check, which need no login and stay open, from two addresses
     certificate     the same as `greedy` by somebody who has a certificate of another authority
     unread_answers  calls whose answers nobody reads
     silent          silent connections after a finished handshake, and after the first settings of HTTP/2
@@ -47,6 +48,11 @@ PHASE_S = 1.5  # of the throughput with and without wrong tokens
 # lose beside them is measured, too.
 IDLE_SHARE = 0.1
 EVENLY = 4  # times as long as the other attacks with wrong tokens
+WATCH, CHECK = "/grpc.health.v1.Health/Watch", "/grpc.health.v1.Health/Check"
+WATCHES = (4, 200)  # of each address: connections, and watches on each
+WATCHES_A_SECOND = 400  # a fifth of what would cut an address off
+USER_CALLS = 200  # that are open at once, far fewer than one user may have
+MESSAGE_S = 5  # in which a call without a login must send its message
 USELESS_CALLS_MAX = 250  # a second, of one connection: an eighth of the default of --connection-cancels-max
 GROWTH = 300 * MIB  # of the memory of the server, at most, in each attack
 CERTIFIED_CONNECTION = 184 << 10  # bytes of a connection with TLS and a client certificate (server/service/options.hpp)
@@ -232,6 +238,67 @@ def attack_by_health_checks(seconds, strict):
         compare(server, "health checks by a stranger", seconds, strict, attack, TURNS_S[1], must_end=True)
         assert "no valid login (--connection-cancels-max)" in server.log.read_text() or leaves_out(
             "that thousands of calls a second are cut off"), "nobody was cut off"
+
+
+def pump(callers, condition, what, seconds=30):
+    """Sends and receives until the condition holds."""
+    end = time.monotonic() + seconds * SLOWER
+    while not condition():
+        assert time.monotonic() < end, what
+        for caller in select.select(callers, [], [], 0.01)[0]:
+            caller.read()
+
+
+def hold_watches(server, source, *, has_message):
+    """Callers of this address with as many open watches as it gets."""
+    connections, each = WATCHES
+    callers = [http2.Caller(server.endpoint, source, authority=server.authority, indexed=True) for _ in range(connections)]
+    began, sent = time.monotonic(), 0
+    while sent < connections * each:
+        while sent < min(connections * each, (time.monotonic() - began) * WATCHES_A_SECOND):
+            callers[sent % connections].call_unfinished(WATCH, http2.message(b"") if has_message else b"\0")
+            sent += 1
+        for caller in select.select(callers, [], [], 0.01)[0]:
+            caller.read()
+    return callers
+
+
+def attack_by_watches():
+    """Strangers from two addresses hold all watches that they get, with and without a message. A user still has its calls, a
+    health check of somebody else is answered or refused, and calls without a message end."""
+    with temporary_folder() as folder, GuardedServer(folder, "--handshake-timeout", f"{MESSAGE_S}s") as server:
+        login = server.add_user("reader", "--read", "")
+        hosts = itertools.count(int(ATTACKER.rsplit(".", 1)[1]))
+        with Peak(server) as peak:
+            silent = hold_watches(server, f"127.0.0.{next(hosts)}", has_message=False)
+            before = sum(len(caller.open) for caller in silent)
+            watching = hold_watches(server, f"127.0.0.{next(hosts)}", has_message=True)
+            user = http2.Caller(server.endpoint, authority=server.authority, headers=[login])
+            message = http2.message(http2.bytes_field(1, b"k"))
+            streams = [user.call_unfinished("Get", message[:5]) for _ in range(USER_CALLS)]
+            other = http2.Caller(server.endpoint, f"127.0.0.{next(hosts)}", authority=server.authority)
+            other.call(CHECK, b"")
+            callers = [*silent, *watching, user, other]
+            pump(callers, lambda: not other.open, "a health check has no answer")
+            assert user.open == set(streams), f"calls of a user were refused: {user.ends}"
+            assert set(other.ends) <= {"0", "8"}, other.ends
+            for stream in streams:
+                user.go_on(stream, message[5:])
+            pump(callers, lambda: not user.open, "a user has no answers")
+            assert user.ends == {"0": USER_CALLS}, user.ends
+            pump(callers, lambda: not any(caller.open for caller in silent), "calls without a message stay open")
+            held = sum(len(caller.open) for caller in watching)
+        refused = sum(caller.ends["8"] for caller in silent + watching)
+        peak.check(f"watches by strangers: {before} were open at first without a message, all of which ended, and {held} with "
+                   f"one; {refused} were refused; a health check of another address ended with {dict(other.ends)}",
+                   2 * WATCHES[0] + 2)
+        assert before > 0 and held > 0 and refused > 0, "there was no attack"
+        for caller in silent + watching:
+            caller.close()
+        other.call(CHECK, b"")
+        pump([other], lambda: not other.open, "a health check has no answer")
+        user.close()
+        other.close()
 
 
 def attack_with_a_strange_certificate(seconds, strict):
@@ -551,13 +618,15 @@ def main():
     parser.add_argument("--silent", type=int, default=200, help="connections that say nothing")
     parser.add_argument("--strict", action="store_true", help="fail if others wait too long; needs two idle cores")
     parser.add_argument("--only", help="one kind of attack",
-                        choices=("greedy", "health_checks", "certificate", "large_certificates", "unread_answers", "silent", "floods", "forged_log", "tokens"))
+                        choices=("greedy", "health_checks", "watches", "certificate", "large_certificates", "unread_answers", "silent",
+                                 "floods", "forged_log", "tokens"))
     options = parser.parse_args()
     assert not options.strict or len(CORES) > 1, "the attacker needs a core of its own"
     network_test.raise_limit()
     take_core("server")
     kinds = {"greedy": lambda: attack_without_a_login(options.seconds, options.strict),
              "health_checks": lambda: attack_by_health_checks(options.seconds, options.strict),
+             "watches": attack_by_watches,
              "certificate": lambda: attack_with_a_strange_certificate(options.seconds, options.strict),
              "large_certificates": lambda: attack_by_large_certificates(100),
              "unread_answers": lambda: attack_without_reading(options.seconds, options.strict),
