@@ -16,6 +16,7 @@
 #include <list>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
@@ -34,8 +35,8 @@ class WatchedCall {
   WatchedCall(const WatchedCall&) = delete;
   WatchedCall& operator=(const WatchedCall&) = delete;
 
-  // The client did not take the answer, or send the message, in time. May be called with any lock of the account, so it
-  // only cancels the call.
+  // The client did not take the answer, or send the message, in time. Only cancels the call, and takes no lock that is
+  // held where unwatch() is called.
   virtual void on_timeout() = 0;
 
  protected:
@@ -74,7 +75,8 @@ class AnswerAccount {
   // The time limit of its message begins now. It ends with message_came(), or when that of an answer begins.
   void await_message(WatchedCall* call) { begin(call, &awaiting_); }
   void message_came(WatchedCall* call);
-  // The call has no time limit any more. After this, on_timeout() is not called.
+  // The call has no time limit any more. After this, on_timeout() is not called: if it runs now, this waits for its
+  // end.
   void unwatch(WatchedCall* call);
 
  private:
@@ -83,13 +85,18 @@ class AnswerAccount {
   void begin(WatchedCall* call, Calls* calls);
   static void end(WatchedCall* call);
   void end_slow_ones();
+  // Moves some calls whose time is over to ending_. Returns whether there were any. The caller holds mutex_.
+  bool take_slow_ones();
 
   SharedLimit limit_;
   const std::chrono::microseconds answer_timeout_, message_timeout_;
   std::mutex mutex_;
-  std::condition_variable stop_;
+  std::condition_variable stop_, ended_;
   bool stopping_ = false;
   Calls unsent_, awaiting_;
+  // Calls that are cancelled now, without the lock, because others need it for each answer. unwatch() waits until its
+  // call is not among them. Only the thread changes them, with the lock.
+  std::vector<WatchedCall*> ending_;
   std::thread thread_;
 };
 

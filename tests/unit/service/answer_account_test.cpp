@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -98,6 +100,61 @@ TEST(AnswerAccountTest, AMessageThatComesLateDoesNotEndTheTimeOfTheAnswer) {
   account.message_came(&call);
   while (call.ended == 0) std::this_thread::yield();
   EXPECT_EQ(call.ended, 1);
+}
+
+// Its cancelling takes until it may end.
+class StuckCall final : public WatchedCall {
+ public:
+  void on_timeout() override {
+    began = true;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!may_end && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    ended = true;
+  }
+  std::atomic<bool> began{false}, may_end{false}, ended{false};
+};
+
+TEST(AnswerAccountTest, OthersDoNotWaitForACallThatIsCancelled) {
+  AnswerAccount account(1000, kTimeoutUs, kNeverUs);
+  StuckCall stuck;
+  account.watch(&stuck);
+  while (!stuck.began) std::this_thread::yield();
+  Call other;
+  account.watch(&other);
+  account.unwatch(&other);
+  EXPECT_FALSE(stuck.ended);
+  EXPECT_EQ(other.ended, 0);
+  std::atomic<bool> unwatched{false};
+  std::thread done([&] {
+    account.unwatch(&stuck);
+    unwatched = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(unwatched) << "the call would be destroyed while it is cancelled";
+  stuck.may_end = true;
+  done.join();
+  EXPECT_TRUE(stuck.ended);
+}
+
+TEST(AnswerAccountTest, ManyCallsEndEachOnceAlthoughSomeEndThemselves) {
+  constexpr std::size_t kCalls = 1000;
+  AnswerAccount account(1000, kTimeoutUs, kNeverUs);
+  std::vector<std::unique_ptr<Call>> calls;
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    calls.push_back(std::make_unique<Call>());
+    account.watch(calls.back().get());
+  }
+  while (calls.front()->ended == 0) std::this_thread::yield();
+  for (std::size_t i = 0; i < kCalls; i += 2) {  // these are destroyed while others are cancelled
+    account.unwatch(calls[i].get());
+    EXPECT_LE(calls[i]->ended, 1);
+    calls[i].reset();
+  }
+  for (std::size_t i = 1; i < kCalls; i += 2) {
+    while (calls[i]->ended == 0) std::this_thread::yield();
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (std::size_t i = 1; i < kCalls; i += 2) EXPECT_EQ(calls[i]->ended, 1);
 }
 
 }  // namespace
