@@ -139,7 +139,8 @@ struct LogUsage {
 };
 
 // Thread safety: any thread may call reserve, release and usage. Only the log worker calls append. Only the checkpoint
-// worker calls the checkpoint functions. recover comes before all others.
+// worker calls the checkpoint functions. recover and end_recovery come before all
+// others.
 class CommitLog {
  public:
   virtual ~CommitLog() = default;
@@ -148,6 +149,9 @@ class CommitLog {
   // FAILED_PRECONDITION for an unknown format version. A torn tail (a record that was never acknowledged) is cut
   // silently.
   virtual Result<RecoveredPosition> recover(RecoveryVisitor* visitor) = 0;
+  // The caller has checked what recover() gave back, and needs no older file any more. Call it before anything is
+  // written. Until then the log removes nothing that a person could need after a failed start.
+  virtual Status end_recovery() { return {}; }
 
   // Reserves space for `bytes` of log. RESOURCE_EXHAUSTED if the disk cannot hold them; later calls succeed when space
   // is free again.

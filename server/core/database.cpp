@@ -151,6 +151,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   if (!position.ok()) return position.status();
   if (Status status = recovery.finish(*position); !status.ok()) return status;
   if (Status status = check_clock(position->time_us); !status.ok()) return status;
+  if (Status status = core_.log->end_recovery(); !status.ok()) return status;
   core_.log->watch_sessions([this] { return core_.sessions.stored_bytes(); });
   core_.engine = recovery.take_engine();
   core_.data.set_held(core_.engine->memory());

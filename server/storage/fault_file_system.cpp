@@ -1,7 +1,5 @@
 #include "server/storage/fault_file_system.hpp"
 
-#include <rocksdb/file_system.h>
-
 #include <string>
 #include <utility>
 
@@ -71,8 +69,8 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
 
 }  // namespace
 
-std::unique_ptr<rocksdb::Env> make_fault_environment(const std::atomic<bool>* armed) {
-  return rocksdb::NewCompositeEnv(std::make_shared<FaultFileSystem>(armed));
+std::shared_ptr<rocksdb::FileSystem> make_fault_file_system(const std::atomic<bool>* armed) {
+  return std::make_shared<FaultFileSystem>(armed);
 }
 
 }  // namespace kilokv::server::storage

@@ -3,14 +3,14 @@
 // Thread safety: any thread, as RocksDB demands of a file system.
 #pragma once
 
-#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 
 #include <atomic>
 #include <memory>
 
 namespace kilokv::server::storage {
 
-// The points act once `armed` is true. `armed` must outlive the environment.
-std::unique_ptr<rocksdb::Env> make_fault_environment(const std::atomic<bool>* armed);
+// The points act once `armed` is true. `armed` must outlive the file system.
+std::shared_ptr<rocksdb::FileSystem> make_fault_file_system(const std::atomic<bool>* armed);
 
 }  // namespace kilokv::server::storage

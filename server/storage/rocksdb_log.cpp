@@ -62,6 +62,7 @@ class RocksdbLog final : public CommitLog {
         space_(options.disk_reserve_bytes, [this] { return sample_disk(); }) {}
 
   Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
+  Status end_recovery() override { return store_->end_recovery(); }
   Status reserve(std::uint64_t bytes, LogUse use) override { return space_.reserve(bytes, use); }
   void release(std::uint64_t bytes) override { space_.release(bytes); }
   std::uint64_t room(LogUse use) override { return space_.room(use); }

@@ -116,10 +116,10 @@ Result<std::unique_ptr<Store>> Store::open(const StorageOptions& options, const 
 
 Status Store::open_database(const StorageOptions& options, const std::atomic<bool>* armed) {
   rocksdb::DBOptions database = database_options(options);
-  if (fail_points_set()) {
-    environment_ = make_fault_environment(armed);
-    database.env = environment_.get();
-  }
+  files_ = std::make_shared<StoreFileSystem>(fail_points_set() ? make_fault_file_system(armed)
+                                                               : rocksdb::FileSystem::Default());
+  environment_ = rocksdb::NewCompositeEnv(files_);
+  database.env = environment_.get();
   const Result<bool> creates = check_before_opening(*directory_, database.env);
   if (!creates.ok()) return creates.status();
   created_ = *creates;
@@ -134,7 +134,12 @@ Status Store::open_database(const StorageOptions& options, const std::atomic<boo
   }
   db_.reset(db);
   std::copy(handles.begin(), handles.end(), families_.begin());
-  return begin_write_ahead_log();
+  return created_ ? begin_write_ahead_log() : Status();
+}
+
+Status Store::end_recovery() {
+  files_->end_recovery();
+  return created_ ? Status() : begin_write_ahead_log();
 }
 
 // Opening has moved everything of the older write-ahead logs into table files, so neither they nor their tag are needed

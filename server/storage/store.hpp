@@ -15,6 +15,7 @@
 #include "engine/base/status.hpp"
 #include "server/storage/data_directory.hpp"
 #include "server/storage/options.hpp"
+#include "server/storage/store_file_system.hpp"
 #include "server/storage/wal_tag.hpp"
 
 namespace kilokv::server::storage {
@@ -46,6 +47,9 @@ class Store {
   // needs is durable.
   bool created() const { return created_; }
   Status end_creation() const { return directory_->end_creation(); }
+  // Removes the files that the recovery has made needless. Until then every file stays that has data, because a damaged
+  // manifest may not name it. Call it before the first write, unless the database is new.
+  Status end_recovery();
   // See DataDirectory.
   Status check_in_place() const { return directory_->check_in_place(); }
 
@@ -74,7 +78,8 @@ class Store {
   const std::unique_ptr<DataDirectory> directory_;  // released last
   bool created_ = false;
   WalTag tag_{};
-  std::unique_ptr<rocksdb::Env> environment_;  // null: RocksDB's own
+  std::shared_ptr<StoreFileSystem> files_;
+  std::unique_ptr<rocksdb::Env> environment_;  // with files_
   std::unique_ptr<rocksdb::DB> db_;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilyNames.size()> families_{};
 };

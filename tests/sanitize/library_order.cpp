@@ -92,7 +92,7 @@ KILOKV_NOT_WATCHED grpc_event grpc_completion_queue_pluck(grpc_completion_queue*
 extern "C" {
 
 // rocksdb::FlushJob::WriteLevel0Table(), which returns a rocksdb::Status at an address of its caller. It calls no code
-// of ours, but for the file system that fails on purpose (server/storage/fault_file_system.cpp).
+// of ours, but for the file systems (server/storage/store_file_system.cpp and fault_file_system.cpp).
 #define KILOKV_FLUSH "_ZN7rocksdb8FlushJob16WriteLevel0TableEv"
 void* kilokv_flush(void* status, void* job) __asm__(KILOKV_FLUSH);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 
 #include "server/storage/acknowledged_file.hpp"
 #include "server/storage/bytes.hpp"
@@ -14,6 +15,12 @@
 
 namespace kilokv::server::storage {
 namespace {
+
+std::string newest_manifest(const std::string& directory) {
+  std::string name = read_file(directory + "/CURRENT");
+  name.pop_back();  // the end of the line
+  return name;
+}
 
 // A directory as a killed process leaves it: copied while the log is open, so that its content is in the write-ahead
 // log. `previous` is the state of the acknowledgement before the last batch.
@@ -267,6 +274,60 @@ TEST_F(DamageTest, AMissingManifestIsALossAndOneThatCannotBeReadIsNot) {
   EXPECT_EQ(open_status(options_for(killed_)).code(), StatusCode::data_loss);
   write_file(manifest, content);
   EXPECT_EQ(OpenLog(options_for(killed_)).position.batch, kBatches);
+}
+
+// RocksDB would remove a table file that the manifest does not name, and the logs and the manifest that it has read.
+TEST_F(DamageTest, AFailedStartRemovesNothing) {
+  {
+    OpenLog log(options_for(killed_));
+    ASSERT_TRUE(checkpoint(log.log.get(), kBatches, kBatches, 3).ok());
+    log.append(kBatches + 1, kBatches + 4);
+    copy_directory(killed_, directory_ + "-copy");
+  }
+  const std::string whole = directory_ + "-copy", copy = temporary_.path("copy");
+  const std::string manifest = newest_manifest(whole), content = read_file(whole + "/" + manifest);
+  int failed = 0;
+  for (std::size_t size = 0; size < content.size(); size += 13) {
+    copy_directory(whole, copy);
+    write_file(copy + "/" + manifest, content.substr(0, size));
+    for (int start = 0; start < 2; ++start) {
+      if (open_status(options_for(copy)).ok()) break;
+      ++failed;
+      for (const auto& entry : std::filesystem::directory_iterator(whole)) {
+        const std::string name = entry.path().filename().string();
+        if (!name.ends_with(".sst") && !name.ends_with(".log") && name != manifest) continue;
+        const std::string before = name == manifest ? content.substr(0, size) : read_file(entry.path().string());
+        ASSERT_TRUE(std::filesystem::exists(copy + "/" + name)) << name << " after a cut at " << size;
+        ASSERT_EQ(read_file(copy + "/" + name), before) << name << " after a cut at " << size;
+      }
+    }
+  }
+  EXPECT_GT(failed, 10);
+}
+
+// Failed starts leave files, which the next whole one removes.
+TEST_F(DamageTest, AStartThatSucceedsRemovesWhatIsNotNeeded) {
+  const auto files_of = [this](const std::string& suffix) {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(killed_)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(suffix) || name.starts_with(suffix)) names.insert(name);
+    }
+    return names;
+  };
+  for (int start = 0; start < 3; ++start) {  // each ends before the end of the recovery
+    auto log = open_rocksdb_log(options_for(killed_));
+    ASSERT_TRUE(log.ok()) << log.status().message();
+    Transcript transcript;
+    ASSERT_TRUE((*log)->recover(&transcript).ok());
+  }
+  EXPECT_GT(files_of("MANIFEST-").size(), 2u);
+  write_file(killed_ + "/000099.sst", "the begin of a table");
+  OpenLog log(options_for(killed_));
+  EXPECT_EQ(log.transcript.lines, sample_lines(1, kBatches));
+  EXPECT_EQ(files_of("MANIFEST-").size(), 1u);
+  EXPECT_EQ(files_of(".log").size(), 1u);
+  EXPECT_FALSE(files_of(".sst").contains("000099.sst"));
 }
 
 TEST_F(DamageTest, AMalformedAcknowledgementIsALoss) {

@@ -232,7 +232,9 @@ OpenLog::OpenLog(const StorageOptions& options) {
   log = std::move(*opened);
   const Result<RecoveredPosition> recovered = log->recover(&transcript);
   EXPECT_TRUE(recovered.ok()) << recovered.status().message();
-  if (recovered.ok()) position = *recovered;
+  if (!recovered.ok()) return;
+  position = *recovered;
+  EXPECT_TRUE(log->end_recovery().ok());
 }
 
 void OpenLog::append(BatchNumber from, BatchNumber to) {
@@ -248,7 +250,9 @@ Status open_status(const StorageOptions& options, Transcript* transcript) {
   auto opened = open_rocksdb_log(options);
   if (!opened.ok()) return opened.status();
   Transcript unread;
-  return (*opened)->recover(transcript != nullptr ? transcript : &unread).status();
+  Status status = (*opened)->recover(transcript != nullptr ? transcript : &unread).status();
+  if (status.ok()) status = (*opened)->end_recovery();
+  return status;
 }
 
 std::vector<std::string> sample_lines(BatchNumber from, BatchNumber to) {

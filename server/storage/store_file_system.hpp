@@ -1,0 +1,33 @@
+// The file system that RocksDB sees. It removes no data before the recovery has succeeded.
+// Thread safety: any thread, as RocksDB demands of a file system.
+#pragma once
+
+#include <rocksdb/file_system.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kilokv::server::storage {
+
+class StoreFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  explicit StoreFileSystem(std::shared_ptr<rocksdb::FileSystem> target) : FileSystemWrapper(std::move(target)) {}
+
+  const char* Name() const override { return "StoreFileSystem"; }
+
+  // Removes the files that RocksDB wanted to remove until now. From now on RocksDB removes files at once.
+  void end_recovery();
+
+  rocksdb::IOStatus DeleteFile(const std::string& path, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* context) override;
+
+ private:
+  std::mutex mutex_;
+  bool recovers_ = true;
+  std::vector<std::string> held_;  // files to remove
+};
+
+}  // namespace kilokv::server::storage
