@@ -1,6 +1,11 @@
 #include "server/storage/store_file_system.hpp"
 
+#include <array>
+#include <cstdint>
 #include <string_view>
+
+#include "server/storage/bytes.hpp"
+#include "server/storage/store_options.hpp"
 
 namespace kilokv::server::storage {
 namespace {
@@ -13,6 +18,41 @@ bool holds_data(std::string_view path) {
   return path.ends_with(".sst") || path.ends_with(".log") || path.find("/MANIFEST-") != std::string_view::npos;
 }
 
+// The end of a table file: the type of the checksums, two block handles, zeroes, the format version, and a magic
+// number. A handle is the offset and the size of a block, as two varints.
+constexpr std::size_t kFooterBytes = 53, kHandlesBytes = 40;
+constexpr std::uint64_t kTableMagic = 0x88E241B785F4CFF7u;
+constexpr std::uint64_t kBlockTrailerBytes = 5;
+
+bool take_varint(std::string_view* bytes, std::uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes->front());
+    bytes->remove_prefix(1);
+    *value |= std::uint64_t{byte & 0x7Fu} << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+// Whether the block of the next handle lies before the footer.
+bool take_handle(std::string_view* bytes, std::uint64_t end) {
+  std::uint64_t offset = 0, size = 0;
+  if (!take_varint(bytes, &offset) || !take_varint(bytes, &size)) return false;
+  return offset <= end && size <= end - offset && kBlockTrailerBytes <= end - offset - size;
+}
+
+// Nothing in the file protects the footer. RocksDB would take the size of a block from it, and ask for so much memory.
+bool footer_is_whole(std::string_view footer, std::uint64_t file_bytes) {
+  if (footer.size() != kFooterBytes) return false;
+  const auto version = load<std::uint32_t>(footer.data() + 1 + kHandlesBytes);
+  const auto magic = load<std::uint64_t>(footer.data() + 1 + kHandlesBytes + sizeof version);
+  if (magic != kTableMagic || version != kTableVersion || footer[0] != static_cast<char>(kTableChecksum)) return false;
+  std::string_view handles = footer.substr(1, kHandlesBytes);
+  const std::uint64_t end = file_bytes - kFooterBytes;
+  return take_handle(&handles, end) && take_handle(&handles, end);
+}
+
 }  // namespace
 
 void StoreFileSystem::end_recovery() {
@@ -21,6 +61,24 @@ void StoreFileSystem::end_recovery() {
   // RocksDB looks for files that it does not need at each start. So a file that stays is removed then.
   for (const std::string& path : held_) FileSystemWrapper::DeleteFile(path, IOOptions(), nullptr);
   held_.clear();
+}
+
+// RocksDB opens only the table files that it needs, and only whole ones.
+IOStatus StoreFileSystem::NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
+                                              std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                              IODebugContext* context) {
+  IOStatus status = FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
+  if (!status.ok() || !path.ends_with(".sst")) return status;
+  std::uint64_t bytes = 0;
+  status = GetFileSize(path, IOOptions(), &bytes, context);
+  std::array<char, kFooterBytes> buffer{};
+  rocksdb::Slice footer;
+  if (status.ok() && bytes >= kFooterBytes) {
+    status = (*file)->Read(bytes - kFooterBytes, kFooterBytes, IOOptions(), &footer, buffer.data(), context);
+  }
+  if (!status.ok() || footer_is_whole({footer.data(), footer.size()}, bytes)) return status;
+  file->reset();
+  return IOStatus::Corruption("the footer of the table file is damaged", path);
 }
 
 // A damaged manifest may not name a file, and RocksDB then takes the file for a remainder. The recovery finds the loss

@@ -1,7 +1,5 @@
 #include "server/storage/store_options.hpp"
 
-#include <rocksdb/table.h>
-
 #include <cstdint>
 #include <limits>
 
@@ -23,8 +21,8 @@ void never_slow_down(rocksdb::ColumnFamilyOptions* family) {
 rocksdb::ColumnFamilyOptions base_options() {
   rocksdb::ColumnFamilyOptions family;
   rocksdb::BlockBasedTableOptions table;
-  table.format_version = 5;
-  table.checksum = rocksdb::kXXH3;
+  table.format_version = kTableVersion;
+  table.checksum = kTableChecksum;
   table.no_block_cache = true;  // every read is a scan, at start-up
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   family.compression = rocksdb::kNoCompression;  // the processor costs more than the disk; columns are already narrow

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rocksdb/db.h>
+#include <rocksdb/table.h>
 
 #include <cstdint>
 #include <vector>
@@ -14,6 +15,10 @@ namespace kilokv::server::storage {
 inline constexpr int kStateCompactionTrigger = 4;
 // The files of the next level that a file of the state overlaps, with itself, at most.
 inline constexpr std::uint64_t kOverlapMaxFiles = 12;
+
+// The format and the checksums of the table files.
+inline constexpr std::uint32_t kTableVersion = 5;
+inline constexpr rocksdb::ChecksumType kTableChecksum = rocksdb::kXXH3;
 
 rocksdb::DBOptions database_options(const StorageOptions& options);
 

@@ -362,6 +362,35 @@ TEST_F(DamageTest, AFlippedByteInATableFileIsALossThatNamesTheFile) {
   EXPECT_GT(found, 5u);
 }
 
+// No checksum protects the footer, which says where the blocks are and how large.
+TEST_F(DamageTest, ADamagedFooterOfATableFileIsALossThatNamesTheFile) {
+  { OpenLog log(options_for(killed_)); }
+  constexpr std::size_t kFooterBytes = 53;
+  for (const auto& entry : std::filesystem::directory_iterator(killed_)) {
+    if (entry.path().extension() != ".sst") continue;
+    const std::string name = entry.path().filename().string(), content = read_file(entry.path().string());
+    const auto status_with = [&](const std::string& damaged) {
+      const std::string copy = temporary_.path("copy");
+      copy_directory(killed_, copy);
+      write_file(copy + "/" + name, damaged);
+      return open_status(options_for(copy));
+    };
+    for (std::size_t i = content.size() - kFooterBytes; i < content.size(); ++i) {
+      std::string damaged = content;
+      damaged[i] = static_cast<char>(damaged[i] ^ 0x80);  // a varint gets longer, and so a block far too large
+      const Status status = status_with(damaged);
+      if (status.ok()) continue;  // a byte that only fills up
+      ASSERT_EQ(status.code(), StatusCode::data_loss) << "byte " << i << ": " << status.message();
+      ASSERT_NE(status.message().find(name), std::string::npos) << "byte " << i << ": " << status.message();
+    }
+    for (const std::size_t size : {std::size_t{0}, kFooterBytes - 1, content.size() - 1}) {
+      const Status status = status_with(content.substr(0, size));
+      ASSERT_EQ(status.code(), StatusCode::data_loss) << size << " bytes: " << status.message();
+      ASSERT_NE(status.message().find(name), std::string::npos) << size << " bytes: " << status.message();
+    }
+  }
+}
+
 // Changes that no checksum of RocksDB sees: records removed, doubled, exchanged, of another database.
 class TamperTest : public DamageTest {
  protected:
