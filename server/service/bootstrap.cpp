@@ -90,17 +90,10 @@ Result<tls::TokenParts> make(const std::string& file) {
   return token->parts;
 }
 
-Result<tls::TokenParts> token_of(const std::string& file, bool must_be_new) {
-  if (Status status = remove_draft(draft_of(file)); !status.ok()) return status;
+Result<tls::TokenParts> read_token(const std::string& file) {
   const Descriptor in = open_own(file);
-  if (in.get() < 0 && errno == ENOENT) return make(file);
   if (in.get() < 0 && errno == ELOOP) return problem(file + " is a symbolic link; name the file itself");
   if (in.get() < 0) return problem_of(file, "open");
-  if (must_be_new) {
-    return problem(file +
-                   " is there already, and --bootstrap-again needs a new file for a new token. If the last start "
-                   "made it, start without --bootstrap-again; otherwise give another name");
-  }
   const Result<std::string> content = read_own(file, in);
   if (!content.ok()) return content.status();
   std::string_view text = *content;
@@ -108,6 +101,40 @@ Result<tls::TokenParts> token_of(const std::string& file, bool must_be_new) {
   std::optional<tls::TokenParts> parts = tls::parse_token(text);
   if (parts) return std::move(*parts);
   return problem(file + " does not hold a token, which is kilokv_, 16 hex digits, _ and 64 hex digits");
+}
+
+bool is_there(const std::string& file) {
+  struct stat state {};
+  return ::lstat(file.c_str(), &state) == 0 || errno != ENOENT;
+}
+
+Result<tls::TokenParts> token_of(const std::string& file) {
+  if (Status status = remove_draft(draft_of(file)); !status.ok()) return status;
+  return is_there(file) ? read_token(file) : make(file);
+}
+
+// Whether the token in the file is the one that the server knows by its id.
+bool is_known(const AccessTable& table, const tls::TokenParts& token) {
+  const auto known = table.tokens().find(token.id);
+  return known != table.tokens().end() && known->second.secret_hash == token.secret_hash;
+}
+
+// With --bootstrap-again. A token that the server does not know may have been removed, and then it must not count
+// again. So the file of a start that ended before its token was durable is not taken either. Each refusal says how to
+// go on.
+Status check_file_is_new(const std::string& file, const AccessTable& table, bool has_admin) {
+  if (!is_there(file)) return {};
+  const std::string begin = file + " is there already, and --bootstrap-again needs a new file for a new token. ";
+  const Result<tls::TokenParts> token = read_token(file);
+  if (!token.ok()) return problem(begin + "Give another name");
+  if (!is_known(table, *token)) {
+    return problem(begin +
+                   "The server does not know the token in the file: the start that made the file ended too "
+                   "early, or the token was removed. Remove the file, or give another name");
+  }
+  if (!has_admin) return problem(begin + "Nobody with the admin right can log in with its token. Give another name");
+  return problem(begin + "The token in the file already counts for the user " + table.tokens().at(token->id).user +
+                 ". Start without --bootstrap-again");
 }
 
 bool is_all(const std::vector<KeyRange>& ranges) {
@@ -169,13 +196,27 @@ Status make_admin(Database* database, const std::string& name, const tls::TokenP
                 "create_token of_user=" + named + " new_token=" + token.id + " expires_us=0");
 }
 
+// A start with --bootstrap-again may have ended before its token was durable.
+void note_unknown_token(const std::string& file, const AccessTable& table) {
+  if (file.empty()) return;
+  const Result<tls::TokenParts> token = read_token(file);
+  if (!token.ok() || is_known(table, *token)) return;
+  spdlog::info(
+      "kilokvd does not know the token in the bootstrap file: it was removed, or the start that made it ended too "
+      "early. For a new administrator, give --bootstrap-again on and the name of a new file bootstrap_file=\"{}\"",
+      one_line(file));
+}
+
 }  // namespace
 
 Status bootstrap_admin(Database* database, const BootstrapOptions& options) {
   const Access::Table table = database->access().latest();
   const bool has_admin = table->has_admin(database->options().certificates_log_in);
   const bool is_first = has_no_users_yet(*table);
-  if (has_admin && !options.again) return {};
+  if (has_admin && !options.again) {
+    note_unknown_token(options.file, *table);
+    return {};
+  }
   if (!is_first && !options.again) {
     return {StatusCode::failed_precondition, ErrorReason::failed,
             "--login is on, and there are users, but none with the admin right can log in. If administrators log in "
@@ -189,7 +230,11 @@ Status bootstrap_admin(Database* database, const BootstrapOptions& options) {
                 : "--login is on, and no user has the admin right yet: give --bootstrap-file FILE. The server "
                   "makes the user admin, and writes its token to the file"};
   }
-  const Result<tls::TokenParts> token = token_of(options.file, options.again);
+  // Without users, no token was ever removed: the last start ended in the middle, and this one goes on with its file.
+  if (options.again && !is_first) {
+    if (Status status = check_file_is_new(options.file, *table, has_admin); !status.ok()) return status;
+  }
+  const Result<tls::TokenParts> token = token_of(options.file);
   if (!token.ok()) return token.status();
   const std::string name = is_first ? kName : free_name(*table);
   if (Status status = make_admin(database, name, *token); !status.ok()) return status;

@@ -11,8 +11,8 @@ namespace kilokv::server {
 // file. If the file is not there, makes it, with a new token; only its owner may read it. Goes on with it if the last
 // start ended in the middle.
 //
-// With `again`, makes one more administrator, of a new name, and always with a new token in a new file. So a token that
-// was removed never counts again.
+// With `again`, and if there are users, makes one more administrator, of a new name, and always with a new token in a
+// new file. So a token that was removed never counts again. If the file is there, the refusal says how to go on.
 //
 // FAILED_PRECONDITION: there are users, but nobody with the admin right can log in; there is no file; the file is not
 // ours alone; it has no token; or it cannot be written.

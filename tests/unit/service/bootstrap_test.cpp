@@ -127,6 +127,61 @@ TEST_F(BootstrapTest, AStartThatEndedInTheMiddleGoesOn) {
   }
 }
 
+// A kill leaves the file, and some of the three changes. Each answer says the next step, and the steps end.
+TEST_F(BootstrapTest, AStartWithAgainThatEndedInTheMiddleHasAWayOn) {
+  const std::vector<KeyRange> all = {KeyRange{}};
+  for (const bool has_other_admin : {true, false}) {
+    for (int changes = 0; changes <= 3; ++changes) {
+      std::filesystem::remove(file_);
+      test::FakeDatabase database;
+      const auto apply = [&](const AccessChange& one) {
+        database.change_access(
+            nullptr, [&](const AccessTable&) -> Result<AccessChange> { return one; }, [](const auto&) {});
+      };
+      ASSERT_TRUE(bootstrap_admin(&database, {.file = folder_.path("first.token")}).ok());
+      const std::string lost = database.access().latest()->tokens().begin()->first;
+      if (!has_other_admin) {
+        apply({.kind = Kind::put_user, .role = {}, .user = {"admin", {"admin"}, {"alice"}}, .token = {}});
+        apply({.kind = Kind::remove_token, .role = {}, .user = {}, .token = {.id = lost, .user = {}}});
+      }
+      const auto made = tls::make_token();
+      write("admin.token", made->text + "\n");
+      AccessChange token{.kind = Kind::put_token, .role = {}, .user = {}, .token = {}};
+      token.token = {.id = made->parts.id, .user = "admin-2", .secret_hash = made->parts.secret_hash};
+      const std::vector<AccessChange> steps = {
+          {.kind = Kind::put_role, .role = {"admin-2", all, all, true, true}, .user = {}, .token = {}},
+          {.kind = Kind::put_user, .role = {}, .user = {"admin-2", {"admin-2"}, {}}, .token = {}},
+          token};
+      for (int i = 0; i < changes; ++i) apply(steps[static_cast<std::size_t>(i)]);
+
+      const BootstrapOptions again{.file = file_, .again = true};
+      const std::string refusal = bootstrap_admin(&database, again).message();
+      EXPECT_TRUE(has(refusal, "is there already"));
+      if (changes == 3) {
+        EXPECT_TRUE(has(refusal, "counts for the user admin-2. Start without --bootstrap-again")) << refusal;
+        EXPECT_TRUE(bootstrap_admin(&database, {.file = file_}).ok());
+        continue;
+      }
+      EXPECT_TRUE(has(refusal, "does not know the token")) << refusal;
+      EXPECT_FALSE(has(refusal, "without --bootstrap-again")) << refusal;
+      EXPECT_TRUE(has(refusal, "Remove the file, or give another name")) << refusal;
+      EXPECT_EQ(bootstrap_admin(&database, {.file = file_}).ok(), has_other_admin);
+      std::filesystem::remove(file_);
+      ASSERT_TRUE(bootstrap_admin(&database, again).ok());
+      EXPECT_TRUE(database.access().latest()->tokens().contains(tls::parse_token(content())->id));
+      EXPECT_FALSE(database.access().latest()->tokens().contains(made->parts.id));
+    }
+    std::filesystem::remove(folder_.path("first.token"));
+  }
+}
+
+TEST_F(BootstrapTest, AFirstStartWithAgainGoesOnWithItsFile) {
+  const std::string text = new_token();
+  write("admin.token", text + "\n");
+  ASSERT_TRUE(start(true).ok());
+  EXPECT_TRUE(table().tokens().contains(tls::parse_token(text)->id));
+}
+
 TEST_F(BootstrapTest, UsersThatOthersHaveMadeAreNotReplaced) {
   write("admin.token", new_token());
   change({.kind = Kind::put_role, .role = {"admin", {}, {}, false, false}, .user = {}, .token = {}});
