@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "server/core/one_line.hpp"
+#include "server/storage/last_file_read.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -51,8 +52,11 @@ std::string_view library_of(const void* address) {
 
 [[noreturn]] void end_by_assertion(std::string_view library, const std::string& assertion) {
   if (library.starts_with("librocksdb")) {
+    const std::string read = storage::last_file_read();
     log_now("DATA_LOSS", "data directory " + data_directory() +
-                             ": its files do not fit together, because an assertion of RocksDB failed: " + assertion);
+                             ": its files do not fit together, because an assertion of RocksDB failed" +
+                             (read.empty() ? "" : " after it read " + read + ", which is probably damaged") + ": " +
+                             assertion);
     std::_Exit(kExitDataLoss);
   }
   log_now("INTERNAL", "an assertion of " + std::string(library) + " failed: " + assertion);

@@ -12,9 +12,9 @@ namespace kilokv::server {
 inline constexpr int kExitDataLoss = 3;
 
 // From now on a failed assertion of RocksDB ends the process with kExitDataLoss, and with a line of the log that names
-// `data_dir` and the assertion. A failed assertion of another library, and an exception that nobody catches, are also
-// logged, and end in abort(). Call it once, before the process has threads. In a program that does not call it, the two
-// end as usual.
+// `data_dir`, the assertion, and the file that the thread read last. A failed assertion of another library, and an
+// exception that nobody catches, are also logged, and end in abort(). Call it once, before the process has threads. In
+// a program that does not call it, the two end as usual.
 void log_last_words(const std::string& data_dir);
 
 }  // namespace kilokv::server

@@ -1,8 +1,11 @@
 #include "server/storage/store.hpp"
 
+#include <rocksdb/sst_file_reader.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -46,9 +49,11 @@ Result<bool> has_remains(const std::string& directory) {
 }
 
 // Checks before anything is written: an existing database must be ours, otherwise it is refused.
-Status check_database(const std::string& directory) {
+Status check_database(const std::string& directory, rocksdb::Env* environment) {
   std::vector<std::string> names;
-  const rocksdb::Status listed = rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(), directory, &names);
+  rocksdb::DBOptions options;
+  options.env = environment;
+  const rocksdb::Status listed = rocksdb::DB::ListColumnFamilies(options, directory, &names);
   if (!listed.ok()) {
     // An error of the file system may pass. A missing file is a loss.
     const bool may_pass = listed.IsIOError() && !listed.IsPathNotFound();
@@ -78,6 +83,30 @@ Result<bool> needs_creation(const DataDirectory& directory) {
                 directory.path() + "/CURRENT is missing, but other files of a database are there");
 }
 
+// Whether RocksDB can open the table file, and wrote it under this name. `identity`: of RocksDB's database.
+bool is_own_table(const std::filesystem::path& path, const std::string& identity, rocksdb::Env* environment) {
+  rocksdb::Options options;
+  options.env = environment;
+  rocksdb::SstFileReader reader(options);
+  if (!reader.Open(path.string()).ok()) return false;
+  const std::shared_ptr<const rocksdb::TableProperties> written = reader.GetTableProperties();
+  return written->db_id == identity &&
+         written->orig_file_number == std::strtoull(path.stem().string().c_str(), nullptr, 10);
+}
+
+// RocksDB may have named only the manifest that names the damaged table file. An unfinished table file, which RocksDB
+// does not open, is found here, too. Empty: there is no such file.
+std::string damaged_table(const std::string& directory, rocksdb::Env* environment) {
+  std::string identity;
+  std::getline(std::ifstream(directory + "/IDENTITY"), identity);
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::filesystem::path& path = it->path();
+    if (path.extension() == ".sst" && !is_own_table(path, identity, environment)) return path.filename().string();
+  }
+  return {};
+}
+
 bool is_locked(const rocksdb::Status& status) {
   return status.IsIOError() && status.ToString().find("lock ") != std::string::npos;
 }
@@ -96,7 +125,7 @@ Result<bool> check_before_opening(const DataDirectory& directory, rocksdb::Env* 
   Result<bool> creates = needs_creation(directory);
   Status status = creates.status();
   if (status.ok() && *creates) status = directory.begin_creation();
-  if (status.ok() && !*creates) status = check_database(directory.path());
+  if (status.ok() && !*creates) status = check_database(directory.path(), environment);
   if (status.ok() && !*creates) status = check_write_ahead_logs(directory.path());
   if (status.ok() && !*creates) status = remove_empty_write_ahead_logs(directory.path());
   environment->UnlockFile(lock);
@@ -130,7 +159,10 @@ Status Store::open_database(const StorageOptions& options, const std::atomic<boo
   const rocksdb::Status opened = rocksdb::DB::Open(database, directory(), descriptors, &handles, &db);
   if (!opened.ok()) {
     if (is_locked(opened)) return refuse_locked(directory(), opened);
-    return status_of(opened, "opening it");
+    const bool names_table = !opened.IsCorruption() || opened.ToString().find(".sst") != std::string::npos;
+    const std::string table = names_table ? std::string() : damaged_table(directory(), environment_.get());
+    return status_of(
+        opened, table.empty() ? "opening it" : "opening it (" + table + " is damaged, or another file has its name)");
   }
   db_.reset(db);
   std::copy(handles.begin(), handles.end(), families_.begin());

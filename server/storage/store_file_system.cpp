@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "server/storage/bytes.hpp"
+#include "server/storage/last_file_read.hpp"
 #include "server/storage/store_options.hpp"
 
 namespace kilokv::server::storage {
@@ -53,6 +54,28 @@ bool footer_is_whole(std::string_view footer, std::uint64_t file_bytes) {
   return take_handle(&handles, end) && take_handle(&handles, end);
 }
 
+// A manifest and a log are read to the end before the next one is opened. Table files are read in turn.
+class NotedFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  NotedFile(std::unique_ptr<rocksdb::FSRandomAccessFile>&& file, std::string path)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), path_(std::move(path)) {}
+
+  IOStatus Read(std::uint64_t offset, std::size_t size, const IOOptions& options, rocksdb::Slice* result, char* scratch,
+                IODebugContext* context) const override {
+    note_file_read(path_);
+    return FSRandomAccessFileOwnerWrapper::Read(offset, size, options, result, scratch, context);
+  }
+
+  IOStatus MultiRead(rocksdb::FSReadRequest* requests, std::size_t count, const IOOptions& options,
+                     IODebugContext* context) override {
+    note_file_read(path_);
+    return FSRandomAccessFileOwnerWrapper::MultiRead(requests, count, options, context);
+  }
+
+ private:
+  const std::string path_;
+};
+
 }  // namespace
 
 void StoreFileSystem::end_recovery() {
@@ -63,10 +86,20 @@ void StoreFileSystem::end_recovery() {
   held_.clear();
 }
 
+IOStatus StoreFileSystem::NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                            std::unique_ptr<rocksdb::FSSequentialFile>* file, IODebugContext* context) {
+  note_file_read(path);
+  return FileSystemWrapper::NewSequentialFile(path, options, file, context);
+}
+
 // RocksDB opens only the table files that it needs, and only whole ones.
 IOStatus StoreFileSystem::NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
                                               std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
                                               IODebugContext* context) {
+  // RocksDB looks for a missing table file under an older name, too, and would then report that name.
+  if (path.ends_with(".ldb"))
+    return IOStatus::PathNotFound("the table file is missing", path.substr(0, path.size() - 3) + "sst");
+  note_file_read(path);
   IOStatus status = FileSystemWrapper::NewRandomAccessFile(path, options, file, context);
   if (!status.ok() || !path.ends_with(".sst")) return status;
   std::uint64_t bytes = 0;
@@ -76,8 +109,12 @@ IOStatus StoreFileSystem::NewRandomAccessFile(const std::string& path, const roc
   if (status.ok() && bytes >= kFooterBytes) {
     status = (*file)->Read(bytes - kFooterBytes, kFooterBytes, IOOptions(), &footer, buffer.data(), context);
   }
-  if (!status.ok() || footer_is_whole({footer.data(), footer.size()}, bytes)) return status;
+  if (status.ok() && footer_is_whole({footer.data(), footer.size()}, bytes)) {
+    *file = std::make_unique<NotedFile>(std::move(*file), path);
+    return status;
+  }
   file->reset();
+  if (!status.ok()) return status;
   return IOStatus::Corruption("the footer of the table file is damaged", path);
 }
 

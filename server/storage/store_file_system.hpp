@@ -1,5 +1,5 @@
 // The file system that RocksDB sees. It removes no data before the recovery has succeeded,
-// and it refuses a table file with a damaged footer.
+// it refuses a table file with a damaged footer, and it notes which file each thread reads (last_file_read.hpp).
 // Thread safety: any thread, as RocksDB demands of a file system.
 #pragma once
 
@@ -22,6 +22,9 @@ class StoreFileSystem final : public rocksdb::FileSystemWrapper {
   // Removes the files that RocksDB wanted to remove until now. From now on RocksDB removes files at once.
   void end_recovery();
 
+  rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                      rocksdb::IODebugContext* context) override;
   rocksdb::IOStatus NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
                                         std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
                                         rocksdb::IODebugContext* context) override;
