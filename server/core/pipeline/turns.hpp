@@ -5,8 +5,7 @@
 // client whose next request would end first is served first, but of a large request only the first eighth of a batch
 // counts (start-time fair queueing: Goyal, Vin and Cheng, "Start-time fair queueing", SIGCOMM 1996, section 2;
 // deviation: ordered by this end, not by the begin, so that a client with little work never waits for the turns of busy
-// ones). A client that comes back after a pause starts at the
-// present: it neither keeps credit nor pays for the past.
+// ones). A client that comes back after a pause starts at the present: it neither keeps credit nor pays for the past.
 //
 // A transaction may be too large for the room that a batch has left. Its client is then put off, and others go on. The
 // first who was put off begins the next batch, but never two batches in a row. So a large transaction does not wait for
