@@ -106,13 +106,11 @@ void SnapshotStore::record(BatchNumber batch, std::span<const engine::BeforeImag
 
 void SnapshotStore::keep(BatchNumber batch, const engine::BeforeImage& image) {
   KeyImages& key = keys_[image.id];
-  if (key.newest != nullptr && key.newest->batch > open_.rbegin()->first) {
+  if (!key.images.empty() && key.images.back()->batch > open_.rbegin()->first) {
     return;  // every boundary before this batch has an image of the key already
   }
   const std::uint64_t value_bytes = type_of(image.cell.tag) == ValueType::bytes ? retain_(image.cell) : 0;
-  Image* kept = &images_.emplace_back(Image{batch, image.cell, image.id, value_bytes, nullptr});
-  (key.newest == nullptr ? key.oldest : key.newest->next) = kept;
-  key.newest = kept;
+  key.images.push_back(&images_.emplace_back(Image{batch, image.cell, image.id, value_bytes}));
   bytes_ += kImageBytes + value_bytes;
 }
 
@@ -122,11 +120,10 @@ std::optional<Cell> SnapshotStore::cell_at(const KeyId& key, BatchNumber boundar
   if (it == keys_.end()) {
     return std::nullopt;
   }
-  const Image* image = it->second.oldest;
-  while (image != nullptr && image->batch <= boundary) {
-    image = image->next;
-  }
-  return image == nullptr ? std::nullopt : std::optional(image->cell);
+  const std::span<const Image* const> images = std::span(it->second.images).subspan(it->second.freed);
+  const auto is_after = [](BatchNumber at, const Image* image) { return at < image->batch; };
+  const auto image = std::upper_bound(images.begin(), images.end(), boundary, is_after);
+  return image == images.end() ? std::nullopt : std::optional((*image)->cell);
 }
 
 Version SnapshotStore::drop_floor(Version wanted) const {
@@ -144,9 +141,13 @@ void SnapshotStore::free_oldest() {
   }
   // The oldest image of all is the oldest of its key.
   const auto it = keys_.find(image.key);
-  it->second.oldest = image.next;
-  if (image.next == nullptr) {
+  auto& [images, freed] = it->second;
+  ++freed;
+  if (freed == images.size()) {
     keys_.erase(it);
+  } else if (2 * freed > images.size()) {
+    images.erase(images.begin(), images.begin() + static_cast<std::ptrdiff_t>(freed));
+    freed = 0;
   }
   bytes_ -= kImageBytes + image.value_bytes;
   images_.pop_front();

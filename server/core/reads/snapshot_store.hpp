@@ -85,9 +85,11 @@ class SnapshotStore {
 
  private:
   struct Image;
-  struct KeyImages {  // images of one key, oldest first
-    Image* oldest = nullptr;
-    Image* newest = nullptr;
+  // Images of one key, oldest first. A key that is written all the time has one for each boundary that was opened
+  // meanwhile: tens of thousands. So cell_at() searches them in halves.
+  struct KeyImages {
+    std::vector<const Image*> images;
+    std::size_t freed = 0;  // as many at the begin of the vector are not there any more
   };
   struct KeyIdHash {  // a key id is a keyed hash already
     std::size_t operator()(const KeyId& key) const noexcept { return key.low; }
@@ -97,7 +99,6 @@ class SnapshotStore {
     Cell cell;
     KeyId key;
     std::uint64_t value_bytes = 0;  // of the retained value
-    Image* next = nullptr;          // of the same key, newer
   };
   struct OpenReader {
     BatchNumber boundary = 0;
@@ -108,7 +109,7 @@ class SnapshotStore {
   void drop_old_boundaries(TimeUs now_us);
   void free_stale(TimeUs now_us, std::size_t most);
 
-  static constexpr std::uint64_t kImageBytes = sizeof(Image) + 64;  // with its share of the map
+  static constexpr std::uint64_t kImageBytes = sizeof(Image) + 112;  // with its share of the map
   void keep(BatchNumber batch, const engine::BeforeImage& image);
   bool oldest_is_stale() const;
   void free_oldest();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <random>
@@ -170,6 +172,47 @@ TEST(SnapshotStoreTest, AHotKeyIsKeptOnceForEachBoundary) {
     }
   }
   EXPECT_EQ(f.store.images(), 2u);
+}
+
+// A boundary is opened before each batch. To read at the newest takes no longer than at the oldest, where the first
+// image is the right one.
+TEST(SnapshotStoreTest, TheImagesOfAHotKeyAreNotWalkedOver) {
+  constexpr BatchNumber kBoundaries = 20000;
+  SnapshotStore store(kNoLimit, kAgeUs, {}, {});
+  for (BatchNumber at = 1; at <= kBoundaries; ++at) {
+    ASSERT_TRUE(store.open(at, at * 1000, 0, 0, at).ok());
+    const engine::BeforeImage image{key_id(1), integer_cell(at, at * 1000)};
+    store.record(at + 1, {&image, 1}, 0);
+  }
+  ASSERT_EQ(store.images(), kBoundaries);
+  const auto time_of_lookups = [&store](BatchNumber boundary) {
+    auto shortest = std::chrono::nanoseconds::max();
+    for (int round = 0; round < 5; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < 200; ++i)
+        EXPECT_EQ(store.cell_at(key_id(1), boundary), integer_cell(boundary, boundary * 1000));
+      shortest = std::min<std::chrono::nanoseconds>(shortest, std::chrono::steady_clock::now() - begin);
+    }
+    return shortest.count();
+  };
+  EXPECT_LT(time_of_lookups(kBoundaries), 10 * time_of_lookups(1));
+}
+
+// The oldest boundaries are closed one by one while others are opened.
+TEST(SnapshotStoreTest, AHotKeyReadsAsItWasWhileItsOldestImagesAreFreed) {
+  constexpr BatchNumber kOpen = 10;
+  SnapshotStore store(kNoLimit, kAgeUs, {}, {});
+  for (BatchNumber at = 1; at <= 100; ++at) {
+    ASSERT_TRUE(store.open(at, at * 1000, 0, 0, at).ok());
+    if (at > kOpen) store.close(at - kOpen);
+    const engine::BeforeImage image{key_id(1), integer_cell(at, at * 1000)};
+    store.record(at + 1, {&image, 1}, 0);
+    const BatchNumber oldest = at > kOpen ? at - kOpen + 1 : 1;
+    EXPECT_EQ(store.images(), at - oldest + 1);
+    for (BatchNumber open = oldest; open <= at; ++open) {
+      ASSERT_EQ(store.cell_at(key_id(1), open), integer_cell(open, open * 1000));
+    }
+  }
 }
 
 TEST(SnapshotStoreTest, ReadersAreLimitedUntilTheyAreDoneOrTooOld) {
