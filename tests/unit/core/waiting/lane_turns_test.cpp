@@ -97,6 +97,31 @@ TEST_F(LaneTurnsTest, TheFirstWhoWasPutOffBeginsTheNextBatchButNotTwoInARow) {
   EXPECT_EQ(turns.next(), &c);
 }
 
+// A client whose clock is far ahead is served with something small, while those with large transactions do not fit. So
+// the present is far after their clocks. But each of them comes back at the present when it has had one.
+TEST_F(LaneTurnsTest, ANewcomerWaitsForOneRoundAtMost) {
+  turns.enter(&a, 12 * kWholeBatch);
+  turns.took(&a, 12 * kWholeBatch);
+  turns.enter(&a, 1);
+  std::deque<Turn> busy(16);
+  for (Turn& turn : busy) turns.enter(&turn, kWholeBatch);
+  turns.begin_batch();
+  for (std::size_t i = 0; i < busy.size(); ++i) turns.put_off(turns.next());
+  ASSERT_EQ(turns.next(), &a);
+  turns.took(&a, 1);
+  turns.enter(&b, 1);
+  std::size_t batches = 0;
+  for (; batches < 100; ++batches) {  // each has room for one large transaction, or for the small one
+    turns.begin_batch();
+    Turn* const next = turns.next();
+    if (next == &b) break;
+    turns.took(next, kWholeBatch);
+    turns.enter(next, kWholeBatch);
+    while (turns.next() != nullptr) turns.put_off(turns.next());
+  }
+  EXPECT_LE(batches, busy.size());
+}
+
 // The first takes its turn, comes back, and does not fit any more.
 TEST_F(LaneTurnsTest, WhoHasBegunTheBatchDoesNotBeginTheNext) {
   turns.enter(&a, kWholeBatch);
