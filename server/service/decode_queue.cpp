@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 namespace kilokv::server {
@@ -63,12 +64,16 @@ void DecodeQueue::drain() {
 
 // The flow to serve now; the end if there is none. The number of clients with long messages is small.
 DecodeQueue::Flows::iterator DecodeQueue::next() {
+  present_max_ = std::numeric_limits<double>::infinity();
   auto best = flows_.end();
   double best_end = 0;
   for (auto it = flows_.begin(); it != flows_.end(); ++it) {
     const Flow& flow = it->second;
     const Message& message = flow.messages.front();
-    if (!draining_ && flow.client->queued_transactions.load() >= message.queued_max) continue;
+    if (!draining_ && flow.client->queued_transactions.load() >= message.queued_max) {
+      present_max_ = std::min(present_max_, flow.client->decode_begin);
+      continue;
+    }
     const double end = flow.client->decode_begin +
                        static_cast<double>(message.bytes) / flow.client->user_weight.load(std::memory_order_relaxed);
     if (best == flows_.end() || end < best_end) {
@@ -79,12 +84,14 @@ DecodeQueue::Flows::iterator DecodeQueue::next() {
   return best;
 }
 
+// The present stays with those who were passed over: otherwise newcomers would begin after all that these still have
+// here. Requires: next() has just returned it.
 DecodeQueue::Message DecodeQueue::take(Flows::iterator it) {
   Flow& flow = it->second;
   Message message = std::move(flow.messages.front());
   flow.messages.pop_front();
   waiting_.fetch_sub(1, std::memory_order_release);
-  now_ = std::max(now_, flow.client->decode_begin);
+  now_ = std::max(now_, std::min(flow.client->decode_begin, present_max_));
   flow.client->decode_begin +=
       static_cast<double>(message.bytes) / flow.client->user_weight.load(std::memory_order_relaxed);
   if (flow.messages.empty()) flows_.erase(it);

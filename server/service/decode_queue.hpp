@@ -7,7 +7,7 @@
 // Each client has a queue of its own. The client whose next message would end first, if each client had the same part
 // of the time, is served first (start-time fair queueing, as in core/pipeline/turns.hpp; here a message costs its
 // bytes). While the admission queue holds two batches of a client, its next messages stay here. So no time goes into
-// messages that the admission queue would refuse.
+// messages that the admission queue would refuse. While a client waits so, the present stays with it.
 //
 // A message grows while it is decoded (ServiceOptions::kDecodedFactor). So all threads together decode at most the
 // bytes of one longest message at a time, or one message.
@@ -95,7 +95,8 @@ class DecodeQueue {
   Flows flows_;                      // those that have messages
   std::size_t running_ = 0;          // messages that are being decoded ...
   std::uint64_t running_bytes_ = 0;  // ... and their bytes
-  double now_ = 0;
+  double now_ = 0;                   // virtual
+  double present_max_ = 0;           // the earliest begin of a flow that next() passed over
   std::vector<std::thread> threads_;
 };
 

@@ -119,6 +119,30 @@ TEST_F(DecodeQueueTest, ALightClientDoesNotWaitForAllMessagesOfAGreedyOne) {
   EXPECT_LE(static_cast<std::size_t>(place), queue.threads()) << "only what runs at the same time may come before it";
 }
 
+// A client whose clock is far ahead is served, while others have enough in the admission queue.
+TEST_F(DecodeQueueTest, ANewcomerDoesNotWaitForAllWhoWerePassedOver) {
+  const auto ahead = std::make_shared<Client>("ahead");
+  ASSERT_TRUE(send(ahead, 12 * kLong).ok());
+  while (decoded().empty()) std::this_thread::yield();
+  std::vector<std::shared_ptr<Client>> passed_over;
+  for (int i = 0; i < 4; ++i) {
+    passed_over.push_back(std::make_shared<Client>("passed over"));
+    close_gate(passed_over.back());
+    for (int j = 0; j < 6; ++j) ASSERT_TRUE(send(passed_over.back(), kLong).ok());
+  }
+  ASSERT_TRUE(send(ahead, kLong).ok());
+  while (decoded().size() < 2) std::this_thread::yield();
+  const auto done = occupy();
+  ASSERT_TRUE(send(light, kLong / 10).ok());
+  for (const auto& client : passed_over) open_gate(client);
+  done->set_value();
+  queue.drain();
+  const std::vector<std::string> order = decoded();
+  ASSERT_EQ(order.size(), 2u + 4 * 6 + 1);
+  const auto place = std::find(order.begin(), order.end(), "light") - order.begin() - 2;
+  EXPECT_LE(static_cast<std::size_t>(place), queue.threads()) << "only what runs at the same time may come before it";
+}
+
 TEST_F(DecodeQueueTest, TheBytesThatAreDecodedAtATimeAreBounded) {
   std::promise<void> first_began, second_began, end_first;
   const std::shared_future<void> first_ends = end_first.get_future().share();
