@@ -1,7 +1,6 @@
 #include "server/core/waiting/key_index.hpp"
 
-#include <algorithm>
-#include <bit>
+#include <memory>
 #include <utility>
 
 #include "server/core/options.hpp"
@@ -9,18 +8,15 @@
 namespace kilokv::server {
 namespace {
 
-constexpr std::size_t kFilterBitsPerKey = 32;  // at least; about one lookup in 32 is then wasted on a wrong bit
-
 // What a look at the entry takes of a step, which counts as a whole batch.
 std::uint64_t cost_of_look(const Entry& entry) { return looks_of(entry) * kWholeBatch / kLooksPerStep; }
 
 }  // namespace
 
 std::uint64_t KeyIndex::bytes_per_key() {
-  constexpr std::uint64_t kHashNodeBytes = 2 * sizeof(void*) + kAllocationBytes;
   // It may be the only one of its key, or of its group. A group that is not inside takes less than a key.
-  static_assert(sizeof(GroupName) + sizeof(Group) <= sizeof(KeyId) + sizeof(WaitedKey));
-  return sizeof(Wait) + sizeof(KeyId) + sizeof(WaitedKey) + kHashNodeBytes + 4 * kFilterBitsPerKey / 8;
+  static_assert(sizeof(Group) <= sizeof(WaitedKey));
+  return sizeof(Wait) + sizeof(WaitedKey) + kAllocationBytes + decltype(keys_)::kBytesPerElement;
 }
 
 void KeyIndex::link(Entry* entry, std::span<const KeyId> keys) {
@@ -37,22 +33,25 @@ void KeyIndex::link(Entry* entry, std::span<const KeyId> keys) {
 
 // The group of this lane for the key. It is made if it is not there yet, and has then seen all writes.
 Group* KeyIndex::group_of(const KeyId& id, Lane* lane) {
-  const auto [found, is_new] = keys_.try_emplace(id, id);
-  if (is_new) add_to_filter(id);
-  WaitedKey* const key = &found->second;
-  Group* const group = group_of(key, lane);
-  if (group->lane != nullptr) return group;
+  WaitedKey* const found = keys_.find(id);
+  return group_of(found != nullptr ? found : keys_.insert(std::make_unique<WaitedKey>(id)), lane);
+}
+
+Group* KeyIndex::group_of(WaitedKey* key, Lane* lane) {
+  if (key->inside.lane == lane) return &key->inside;
+  if (key->inside.lane == nullptr) return start(&key->inside, key, lane);
+  if (Group* const found = groups_.find(Group::Name{key, lane})) return found;
+  auto group = std::make_unique<Group>();
+  start(group.get(), key, lane);
+  return groups_.insert(std::move(group));
+}
+
+Group* KeyIndex::start(Group* group, WaitedKey* key, Lane* lane) {
   group->key = key;
   group->lane = lane;
   group->writes_seen = key->writes;
   key->groups.append(group);
   return group;
-}
-
-// A new group has no lane yet.
-Group* KeyIndex::group_of(WaitedKey* key, Lane* lane) {
-  const bool is_inside = key->inside.lane == lane || key->inside.lane == nullptr;
-  return is_inside ? &key->inside : &groups_[{key, lane}];
 }
 
 void KeyIndex::unlink(Entry* entry) {
@@ -71,22 +70,20 @@ void KeyIndex::remove(Group* group) {
   if (group == &key->inside) {
     key->inside = {};
   } else {
-    groups_.erase(GroupName{key, group->lane});
+    groups_.erase(group);
   }
   if (!key->groups.empty()) return;
   if (key->is_written) written_.remove(key);
-  keys_.erase(keys_.find(key->id));
+  keys_.erase(key);
 }
 
 void KeyIndex::written(std::span<const engine::BeforeImage> images) {
   if (keys_.empty()) return;
   for (const engine::BeforeImage& image : images) {
-    if (const std::uint64_t bits = filter_bits(image.id); (filter_word(image.id) & bits) != bits) continue;
-    const auto found = keys_.find(image.id);
-    if (found == keys_.end()) continue;
-    WaitedKey& key = found->second;
-    ++key.writes;
-    if (!std::exchange(key.is_written, true)) written_.append(&key);
+    WaitedKey* const key = keys_.find(image.id);
+    if (key == nullptr) continue;
+    ++key->writes;
+    if (!std::exchange(key->is_written, true)) written_.append(key);
   }
   tell_lanes(images.size());
 }
@@ -150,22 +147,6 @@ Wait* KeyIndex::next_wait(Lane* lane) {
 // Requires: the lane has written groups.
 void KeyIndex::enter(Lane* lane) {
   turns_.enter(&lane->looked_at, cost_of_look(*lane->written.first()->waits.first()->entry));
-}
-
-// Requires: `key` is new in keys_.
-void KeyIndex::add_to_filter(const KeyId& key) {
-  if (++filter_keys_ * kFilterBitsPerKey > filter_.size() * 64) {
-    rebuild_filter();  // adds the key, too
-  } else {
-    filter_word(key) |= filter_bits(key);
-  }
-}
-
-// Makes the filter so large that as many keys again can come before the next rebuild.
-void KeyIndex::rebuild_filter() {
-  filter_.assign(std::bit_ceil(2 * keys_.size() * kFilterBitsPerKey / 64), 0);
-  filter_keys_ = keys_.size();
-  for (const auto& [id, key] : keys_) filter_word(id) |= filter_bits(id);
 }
 
 }  // namespace kilokv::server

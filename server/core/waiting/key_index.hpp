@@ -14,10 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <unordered_map>
-#include <vector>
 
 #include "engine/engine.hpp"
+#include "server/core/waiting/growing_table.hpp"
 #include "server/core/waiting/lane.hpp"
 #include "server/core/waiting/lane_turns.hpp"
 
@@ -44,42 +43,28 @@ class KeyIndex {
   static std::uint64_t bytes_per_key();  // of each entry, at most
 
  private:
-  struct GroupName {
-    const WaitedKey* key;
-    const Lane* lane;
-    friend bool operator==(const GroupName&, const GroupName&) = default;
+  struct HashOfKey {  // a key id is a keyed hash already
+    std::uint64_t operator()(const KeyId& key) const noexcept { return key.low; }
   };
-  struct GroupNameHash {
-    std::size_t operator()(const GroupName& name) const noexcept {
+  struct HashOfGroup {
+    std::uint64_t operator()(const Group::Name& name) const noexcept {
       const auto lane = reinterpret_cast<std::uintptr_t>(name.lane);
       return name.key->id.low ^ lane * 0x9E3779B97F4A7C15u;
     }
   };
-  struct KeyIdHash {
-    std::size_t operator()(const KeyId& key) const noexcept { return key.low; }
-  };
 
   Group* group_of(const KeyId& id, Lane* lane);
   Group* group_of(WaitedKey* key, Lane* lane);
+  static Group* start(Group* group, WaitedKey* key, Lane* lane);
   void remove(Group* group);
   void tell(Group* group);
   static Wait* next_wait(Lane* lane);
   void enter(Lane* lane);
-  void add_to_filter(const KeyId& key);
-  void rebuild_filter();
-  std::uint64_t& filter_word(const KeyId& key) { return filter_[(key.low >> 6) & (filter_.size() - 1)]; }
-  static std::uint64_t filter_bits(const KeyId& key) {
-    return std::uint64_t{1} << (key.low & 63) | std::uint64_t{1} << (key.high & 63);
-  }
 
-  std::unordered_map<KeyId, WaitedKey, KeyIdHash> keys_;
-  std::unordered_map<GroupName, Group, GroupNameHash> groups_;  // those that are not inside their keys
+  GrowingTable<WaitedKey, HashOfKey> keys_;  // no transaction waits for most of the written keys: its filter shows that
+  GrowingTable<Group, HashOfGroup> groups_;  // those that are not inside their keys
   LinkedList<WaitedKey, &WaitedKey::in_written> written_;
   LaneTurns turns_;  // of lanes with written groups
-  // A Bloom filter: two bits in one word for each key of keys_, and for some keys that have left it. No transaction
-  // waits for most of the written keys, and one load, mostly from the cache, shows that.
-  std::vector<std::uint64_t> filter_{0};
-  std::size_t filter_keys_ = 0;  // added since the filter was built
 };
 
 }  // namespace kilokv::server

@@ -56,16 +56,25 @@ struct Entry : Parked {
 struct WaitedKey;
 
 struct Group {
+  struct Name {
+    const WaitedKey* key;
+    const Lane* lane;
+    friend bool operator==(const Name&, const Name&) = default;
+  };
+  Name name() const { return {key, lane}; }
+
   WaitedKey* key = nullptr;
   Lane* lane = nullptr;  // null: the group inside a key is free
   Link<Group> in_key, in_lane;
   LinkedList<Wait, &Wait::in_group> waits;
   std::uint64_t writes_seen = 0;  // of the key: the last one that the lane was told of
   bool is_written = false;        // it is in the lane's list
+  Group* next_in_bucket = nullptr;
 };
 
 struct WaitedKey {
   explicit WaitedKey(const KeyId& key_id) : id(key_id) {}
+  const KeyId& name() const { return id; }
 
   const KeyId id;
   Group inside;
@@ -73,6 +82,7 @@ struct WaitedKey {
   Link<WaitedKey> in_written;
   std::uint64_t writes = 0;  // batches that wrote the key
   bool is_written = false;   // there may be groups that were not told of its last write
+  WaitedKey* next_in_bucket = nullptr;
 };
 
 // The clocks of its client go on from where they were when its last lane ended.
