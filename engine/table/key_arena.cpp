@@ -169,7 +169,7 @@ void KeyArena::remove(std::uint32_t ref) {
     units += before;
     unlink(run, before);
   }
-  if (end == open_) {
+  if (end == open_ && end % kBlockUnits != 0) {  // else it is the end of this block, and the begin of the open one
     open_ = run;
     return;
   }

@@ -42,7 +42,7 @@ class KeyArena {
  private:
   static constexpr std::size_t kUnitBytes = KeyRoom::kUnitBytes;
   static constexpr std::uint32_t kBlockUnits = std::uint32_t{1} << 18;
-  static constexpr std::size_t kBlocksMax = std::size_t{1} << 14;
+  static constexpr std::size_t kBlocksMax = (std::size_t{1} << 14) - 1;  // so no reference is kNone
   static constexpr std::uint32_t kUnitsMin = KeyRoom::kShortMin;
   static constexpr std::uint32_t kUnitsMax = (1024 + 2 + kUnitBytes - 1) / kUnitBytes;
   static constexpr std::uint32_t kLong = KeyRoom::kLongMin;

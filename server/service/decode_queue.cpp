@@ -85,13 +85,15 @@ DecodeQueue::Flows::iterator DecodeQueue::next() {
 }
 
 // The present stays with those who were passed over: otherwise newcomers would begin after all that these still have
-// here. Requires: next() has just returned it.
+// here. But it stays before the flow that is served by no more than what is decoded at once: otherwise newcomers would
+// pass that flow for as long as somebody is passed over. Requires: next() has just returned it.
 DecodeQueue::Message DecodeQueue::take(Flows::iterator it) {
   Flow& flow = it->second;
   Message message = std::move(flow.messages.front());
   flow.messages.pop_front();
   waiting_.fetch_sub(1, std::memory_order_release);
-  now_ = std::max(now_, std::min(flow.client->decode_begin, present_max_));
+  const double begin = flow.client->decode_begin;
+  now_ = std::max({now_, std::min(begin, present_max_), begin - static_cast<double>(decoding_max_)});
   flow.client->decode_begin +=
       static_cast<double>(message.bytes) / flow.client->user_weight.load(std::memory_order_relaxed);
   if (flow.messages.empty()) flows_.erase(it);

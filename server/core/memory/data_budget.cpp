@@ -9,6 +9,7 @@ namespace {
 
 // After this time, requests in flight may have ended, or a delete may have made room.
 constexpr std::int64_t kRetryAfterUs = 100000;
+constexpr std::uint64_t kEntryBytesMin = engine::KeyRoom::kShortMin * engine::KeyRoom::kUnitBytes;
 
 }  // namespace
 
@@ -38,11 +39,21 @@ Status DataBudget::check_share(std::uint64_t free_bytes, std::uint64_t wanted, c
       kRetryAfterUs);
 }
 
-// Requires: the lock. A key that has room already takes the places of all keys that it is as long as, and of one more.
-bool DataBudget::fits_in_room(const NewData& wanted) const {
-  if (wanted.longest_entry == 0) return false;
+// How many keys like the longest of these have room. Requires: the lock. A key that has room already takes the places
+// of all keys that it is as long as, and of one more.
+std::uint64_t DataBudget::room_left(const NewData& wanted) const {
+  if (wanted.longest_entry == 0) return 0;
   const std::uint64_t taken = in_room_.entry_bytes / wanted.longest_entry + in_room_.records;
-  return taken + wanted.records <= held_.key_room.keys_of(wanted.longest_entry);
+  const std::uint64_t keys = held_.key_room.keys_of(wanted.longest_entry);
+  return keys - std::min(keys, taken);
+}
+
+// What the keys that have room do not need of other memory. Requires: the lock. Blocks of memory that get empty go back
+// to the system, so there may be less room than was reserved.
+std::uint64_t DataBudget::bytes_in_room() const {
+  if (in_room_.records == 0) return 0;
+  const std::uint64_t keys = held_.key_room.keys_of(in_room_.longest_entry);
+  return keys >= in_room_.records ? in_room_.entry_bytes : std::min(in_room_.entry_bytes, keys * kEntryBytesMin);
 }
 
 Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value, Held* client, bool* in_room) {
@@ -52,12 +63,14 @@ Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value, H
   with += wanted;
   const std::uint64_t share = share_bytes(wanted, largest_value);
   largest_value = std::max(largest_value, largest_value_);
-  std::uint64_t needed = bytes_with(held_, with, largest_value) - in_room_.entry_bytes;
-  const bool uses_room = needed > data_max_ && in_room != nullptr && fits_in_room(wanted);
+  std::uint64_t needed = bytes_with(held_, with, largest_value) - bytes_in_room();
+  const std::uint64_t keys_left = needed > data_max_ && in_room != nullptr ? room_left(wanted) : 0;
+  const bool uses_room = keys_left > 0 && keys_left >= wanted.records;
   if (uses_room) needed -= wanted.entry_bytes;
   if (needed <= data_max_) {
     if (client != nullptr) {
-      if (Status status = check_share(data_max_ - needed, share, *client); !status.ok()) return status;
+      const std::uint64_t room = uses_room ? (keys_left - wanted.records) * wanted.longest_entry : 0;
+      if (Status status = check_share(data_max_ - needed + room, share, *client); !status.ok()) return status;
       client->add(share);
     }
     reserved_ = with;
@@ -84,6 +97,7 @@ void DataBudget::release(const NewData& reserved, std::uint64_t largest_value, H
   const std::uint64_t share = share_bytes(reserved, largest_value);
   reserved_ -= reserved;
   if (in_room) in_room_ -= reserved;
+  if (in_room_.records == 0) in_room_.longest_entry = 0;
   share_bytes_ -= share;
   if (client != nullptr) client->subtract(share);
 }

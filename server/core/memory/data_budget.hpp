@@ -77,7 +77,8 @@ class DataBudget {
   static std::uint64_t bytes_with(const engine::EngineMemory& held, const NewData& added, std::uint64_t largest_value);
   // What a reservation counts as part of a share. It does not change until the release.
   static std::uint64_t share_bytes(const NewData& reserved, std::uint64_t largest_value);
-  bool fits_in_room(const NewData& wanted) const;
+  std::uint64_t room_left(const NewData& wanted) const;
+  std::uint64_t bytes_in_room() const;
   Status check_share(std::uint64_t free_bytes, std::uint64_t wanted, const Held& client) const;
   Status does_not_fit(std::uint64_t bytes) const;
 

@@ -146,7 +146,7 @@ void SnapshotStore::free_oldest() {
   if (freed == images.size()) {
     keys_.erase(it);
   } else if (2 * freed > images.size()) {
-    images.erase(images.begin(), images.begin() + static_cast<std::ptrdiff_t>(freed));
+    images = std::vector(images.begin() + static_cast<std::ptrdiff_t>(freed), images.end());  // and its memory goes
     freed = 0;
   }
   bytes_ -= kImageBytes + image.value_bytes;

@@ -143,6 +143,27 @@ TEST_F(DecodeQueueTest, ANewcomerDoesNotWaitForAllWhoWerePassedOver) {
   EXPECT_LE(static_cast<std::size_t>(place), queue.threads()) << "only what runs at the same time may come before it";
 }
 
+// One client is passed over all the time. Newcomers pass another one for 16 messages: as much as is decoded at once.
+TEST_F(DecodeQueueTest, NewcomersDoNotPassForAsLongAsSomebodyIsPassedOver) {
+  const auto ahead = std::make_shared<Client>("ahead"), passed_over = std::make_shared<Client>("passed over");
+  close_gate(passed_over);
+  ASSERT_TRUE(send(passed_over, kLong).ok());
+  for (std::size_t i = 1; i <= 40; ++i) {
+    ASSERT_TRUE(send(ahead, kLong).ok());
+    while (decoded().size() < i) std::this_thread::yield();
+  }
+  const auto done = occupy();
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(send(light, kLong).ok());
+  ASSERT_TRUE(send(ahead, kLong).ok());
+  done->set_value();
+  while (decoded().size() < 40 + 30 + 1) std::this_thread::yield();
+  open_gate(passed_over);
+  queue.drain();
+  const std::vector<std::string> order = decoded();
+  const auto place = std::find(order.begin() + 40, order.end(), "ahead") - order.begin() - 40;
+  EXPECT_LE(static_cast<std::size_t>(place), 16 + 1 + queue.threads());
+}
+
 TEST_F(DecodeQueueTest, TheBytesThatAreDecodedAtATimeAreBounded) {
   std::promise<void> first_began, second_began, end_first;
   const std::shared_future<void> first_ends = end_first.get_future().share();

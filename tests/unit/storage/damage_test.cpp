@@ -384,6 +384,14 @@ TEST_F(DamageTest, ADamagedFooterOfATableFileIsALossThatNamesTheFile) {
       ASSERT_EQ(status.code(), StatusCode::data_loss) << "byte " << i << ": " << status.message();
       ASSERT_NE(status.message().find(name), std::string::npos) << "byte " << i << ": " << status.message();
     }
+    // A block of 2^60 bytes, for which nobody has memory.
+    std::string huge = content;
+    const std::string handle = std::string(1, '\0') + std::string(8, '\x80') + '\x10';
+    huge.replace(content.size() - kFooterBytes + 1, handle.size(), handle);
+    const Status of_huge = status_with(huge);
+    ASSERT_EQ(of_huge.code(), StatusCode::data_loss) << of_huge.message();
+    ASSERT_NE(of_huge.message().find(name), std::string::npos) << of_huge.message();
+    ASSERT_NE(of_huge.message().find("footer"), std::string::npos) << of_huge.message();
     for (const std::size_t size : {std::size_t{0}, kFooterBytes - 1, content.size() - 1}) {
       const Status status = status_with(content.substr(0, size));
       ASSERT_EQ(status.code(), StatusCode::data_loss) << size << " bytes: " << status.message();

@@ -72,6 +72,38 @@ TEST(DataBudget, CountsTheRoomAmongTheKeys) {
   EXPECT_FALSE(in_room) << "there is memory";
 }
 
+// A client that has reserved little of the room leaves the rest to others.
+TEST(DataBudget, ClientsShareTheRoomAmongTheKeys) {
+  DataBudget budget(kLimit, kData);
+  engine::EngineMemory full = held(kData - held(0).sum());
+  full.key_room.short_runs[5] = 100;
+  budget.set_held(full);
+  const NewData key{1, 20, 0, 20, 20};
+  Held first{0}, second{0};
+  bool in_room = false;
+  ASSERT_TRUE(budget.reserve(key, 0, &first, &in_room).ok());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(budget.reserve(key, 0, &second, &in_room).ok()) << i;
+  int more = 0;
+  while (budget.reserve(key, 0, &second, &in_room).ok()) ++more;
+  EXPECT_LT(more, 50) << "it has no more than its share";
+}
+
+// Empty blocks go back to the system, also if somebody has reserved room in them.
+TEST(DataBudget, RoomThatHasGoneIsMemoryAgain) {
+  DataBudget budget(kLimit, kData);
+  engine::EngineMemory full = held(kData - held(0).sum());
+  full.key_room.short_runs[5] = 100;
+  budget.set_held(full);
+  const NewData keys{40, 40 * 20, 0, 40 * 20, 20}, value{1, 800};
+  bool in_room = false;
+  ASSERT_TRUE(budget.reserve(keys, 0, nullptr, &in_room).ok());
+  ASSERT_TRUE(in_room);
+  budget.set_held(held(kData - held(0).sum() - 800));
+  EXPECT_FALSE(budget.reserve(value, 0).ok()) << "the keys need it";
+  budget.release(keys, 0, nullptr, true);
+  EXPECT_TRUE(budget.reserve(value, 0).ok());
+}
+
 // Waiting does not help a request that is too large even for an empty database.
 TEST(DataBudget, OffersNoRetryToWhatNeverFits) {
   DataBudget budget(kLimit, kData);

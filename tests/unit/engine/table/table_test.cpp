@@ -204,6 +204,20 @@ TEST(key_arena_uses_the_memory_of_keys_of_another_length) {
   }
 }
 
+// The newest goes first, so each block is opened, filled and emptied in turn, also at its very end.
+TEST(key_arena_loses_nothing_when_the_newest_key_goes_first) {
+  KeyArena arena;
+  std::vector<std::uint32_t> refs;
+  for (int round = 0; round < 20; ++round) {
+    for (std::size_t sum = 0; sum < (std::size_t{2} << 20) + 100; sum += 16) {
+      refs.push_back(*arena.add(std::string(14, 'a')));
+    }
+    EXPECT_TRUE(arena.memory_bytes() <= std::size_t{4} << 20);
+    for (; !refs.empty(); refs.pop_back()) arena.remove(refs.back());
+    EXPECT_TRUE(arena.room().keys_of(16) >= arena.memory_bytes() / 16 - 4);
+  }
+}
+
 // As many keys as room() promises fit without new memory, of any lengths up to the one that was asked for.
 TEST(key_arena_keeps_its_word_about_room) {
   std::mt19937 random(kSeed);
