@@ -195,6 +195,9 @@ class Server {
     } else if (!options_.bootstrap.file.empty()) {
       spdlog::warn("kilokvd makes no administrator, because --bootstrap-file has no effect without --login on");
     }
+    if (!options_.service.login && !database_->access().latest()->users().empty()) {
+      spdlog::warn("kilokvd checks nobody's rights: this database has users, and --login is off");
+    }
     service_.serve(database_.get());
     service_.set_serving(true);
     Status status;

@@ -95,10 +95,10 @@ Status too_low(std::uint64_t limit, const ServerOptions& options) {
   for (const MemoryOwner& owner : owners) {
     if (owner.bound_bytes > 0) list += (list.empty() ? "" : ", ") + owner.name + " " + text_of(owner.bound_bytes);
   }
-  return Status::invalid(
-      {"--memory-limit",
-       "at least " + format_size(least_limit(options)) + ", because these bounds leave too little for data: " + list,
-       text_of(limit), "--memory-limit"});
+  return Status::invalid({"--memory-limit",
+                          "at least " + format_size(least_limit(options)) +
+                              " with these settings, because these bounds leave too little for data: " + list,
+                          text_of(limit), "--memory-limit"});
 }
 
 }  // namespace

@@ -161,13 +161,18 @@ ExitCode run_user_list(const CommonOptions& common) {
 ExitCode run_token_create(const CommonOptions& common, const std::string& user, std::uint64_t expires_in_us,
                           const std::string& file) {
   return with_admin(common, [&](AccessAdmin* admin) {
+    if (!file.empty() && std::filesystem::exists(std::filesystem::symlink_status(file))) {
+      std::cerr << "kilokv: " << file << " is there already, and is not overwritten; no token was made\n";
+      return ExitCode::other;
+    }
     const auto token = admin->create_token(user, expires_in_us);
     if (!token) return report(token.error());
     if (!file.empty() && !write_file(file, token->token + '\n')) {
       std::cerr << "kilokv: cannot write " << file << ": " << std::generic_category().message(errno);
       // Nobody has seen the token, so it must not stay.
       const Error removed = admin->remove_token(token->id);
-      std::cerr << (removed ? "; remove the token " + token->id + ", which nobody knows" : "; no token was made")
+      std::cerr << (removed ? "; remove the token " + token->id + ", which nobody knows"
+                            : "; the token was removed again")
                 << '\n';
       return ExitCode::other;
     }

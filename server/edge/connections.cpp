@@ -299,8 +299,10 @@ bool Connections::admit(int connection, Peer peer) {
   const std::uint32_t per_address_max =
       std::min(limits_.connections_per_address_max, std::max(limits_.connections_max / 2, 1u));
   if (of_address != by_address_.end() && of_address->second >= per_address_max) {
-    refuse(peer.address, std::to_string(of_address->second) +
-                             " connections of this address are open (--connections-per-address-max)");
+    refuse(peer.address,
+           std::to_string(of_address->second) +
+               " connections of this address are open (--connections-per-address-max, and at most half of "
+               "--connections-max)");
     return false;
   }
   if (!openings_.take(peer.address, 1, now)) {

@@ -327,6 +327,24 @@ class LoginTest(unittest.TestCase):
             self.assertNotEqual(waiting.wait(timeout=30), OK)
         return text
 
+    def test_a_start_without_logins_warns_where_there_are_users(self):
+        warning = "warning kilokvd checks nobody's rights: this database has users, and --login is off"
+        self.assertNotIn(warning, self.server.log.read_text())
+        self.server.kill()
+        server = Server(self.folder)
+        with server:
+            self.assertIn(warning, server.log.read_text())
+
+    def test_a_file_is_never_overwritten_with_a_token(self):
+        self.user("alice", "--read", "account/")
+        file = self.folder / "old.token"
+        file.write_text("precious")
+        before = self.as_admin("token", "list")
+        self.assertIn("is there already, and is not overwritten; no token was made",
+                      self.as_admin("token", "create", "alice", "--file", str(file), code=5))
+        self.assertEqual(file.read_text(), "precious")
+        self.assertEqual(self.as_admin("token", "list"), before)
+
     def test_what_was_parked_before_a_revoke_does_not_run(self):
         teller = self.user("teller", "--read", "account/", "--write", "account/")
         for revoke in (("role", "revoke", "role-teller", "--write", "account/"), ("role", "remove", "role-teller"),

@@ -60,7 +60,8 @@ std::string explain(const std::string& message, const std::string& endpoint) {
   }
   if (contains_any(message,
                    {"Socket closed", "Connection reset", "GOAWAY", "Broken pipe", "RST_STREAM", "keepalive"})) {
-    return "the connection to " + endpoint + " was closed: the server ended or restarts";
+    return "the connection to " + endpoint +
+           " was closed: the server ended, restarts, or refused the connection, and then its log says why";
   }
   constexpr std::string_view kSystemReason = "Failed to connect to remote host: ";
   const std::size_t at = message.find(kSystemReason);
