@@ -69,7 +69,8 @@ class ConnectionsTest : public testing::Test {
       ++inspections_;
       return found_;
     };
-    callbacks.use_of = [this](const std::string&) {
+    callbacks.use_of = [this](const std::string& peer) {
+      if (peer == watched_) ++looks_at_watched_;
       return PeerUse{.accounted_bytes =
                          accounts_for_all_.load() ? accounted_.fetch_add(std::uint64_t{1} << 32) : accounted_.load(),
                      .message_bytes = message_bytes_.load(),
@@ -85,6 +86,7 @@ class ConnectionsTest : public testing::Test {
       ended_calls_.push_back(late.peer.substr(0, late.peer.rfind(':')) + ": " + std::to_string(late.bytes));
     };
     callbacks.take_calls = [this] {
+      ++looks_;
       const std::uint64_t count = address_calls_.exchange(0);
       return std::vector<Connections::AddressCalls>{{Connections::address_of("ipv4:127.0.0.2"), count, count}};
     };
@@ -176,6 +178,8 @@ class ConnectionsTest : public testing::Test {
   bool late_calls_end_ = true;               // when they are told to
   std::atomic<bool> told_again_{false};      // some were told for a while, and had not ended
   std::atomic<std::uint64_t> inspections_{0};
+  std::string watched_;  // the name of a peer; set before the start
+  std::atomic<std::uint64_t> looks_{0}, looks_at_watched_{0};
   std::atomic<bool> accounts_for_all_{true};  // all bytes are of whole messages, and not only those in `accounted_`
   std::atomic<std::uint64_t> accounted_{0};
   std::atomic<bool> forgives_all_{false};  // all bytes may be of calls that were refused

@@ -56,6 +56,33 @@ class CrowdTest : public FloodTest {
   std::vector<Descriptor> clients_;
 };
 
+// A look takes only a part of so many connections. But it takes all that take turns.
+TEST_F(FloodTest, EachLookTakesAllOfALargeCrowd) {
+  constexpr std::size_t kMany = 600;
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  accounts_for_all_ = true;
+  watched_ = "ipv4:127.0.0.2:17171";
+  start(limits(2 * kMany, kMany));
+  std::vector<Descriptor> clients;
+  for (std::size_t i = 0; i <= kMany; ++i) {
+    clients.push_back(connect(i < kMany ? 2 : 3, i == 0 ? 17171 : 0));
+    ASSERT_TRUE(soon([&] { return handed_over() == i + 1; }));
+  }
+  for (const Descriptor& client : clients) ASSERT_EQ(::send(client.get(), "call", 4, 0), 4);
+  ASSERT_TRUE(soon([&] {
+    const std::lock_guard lock(mutex_);
+    int least = 0;
+    socklen_t size = sizeof least;
+    return ::getsockopt(handed_over_[0].get(), SOL_SOCKET, SO_RCVLOWAT, &least, &size) == 0 && least > 1;
+  }));
+  const std::uint64_t looks = looks_, at_watched = looks_at_watched_;
+  ASSERT_TRUE(soon([&] { return looks_ >= looks + 20; }));
+  EXPECT_GE(looks_at_watched_, at_watched + 19);
+}
+
 TEST_F(CrowdTest, IsReadInTurnsUntilNobodyWaits) {
   for (const Descriptor& client : clients_) send_calls(client);
   ASSERT_TRUE(soon([&] { return readable().size() == 2; }));
