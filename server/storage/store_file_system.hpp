@@ -15,7 +15,7 @@ namespace kilokv::server::storage {
 
 class StoreFileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  explicit StoreFileSystem(std::shared_ptr<rocksdb::FileSystem> target) : FileSystemWrapper(std::move(target)) {}
+  explicit StoreFileSystem(const std::shared_ptr<rocksdb::FileSystem>& target) : FileSystemWrapper(target) {}
 
   const char* Name() const override { return "StoreFileSystem"; }
 
