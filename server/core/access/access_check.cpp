@@ -41,6 +41,15 @@ std::string place(const char* list, std::uint32_t t, std::uint32_t i) {
   return "transactions[" + std::to_string(t) + "]." + list + '[' + std::to_string(i) + ']';
 }
 
+std::string to_key(std::string_view key) { return " to the key \"" + short_line(key) + '"'; }
+constexpr const char* kToAllOfRange = " to all keys of its range";
+
+std::string to_guarded(const engine::TransactionColumns& columns, std::uint32_t g, const KeySet& read) {
+  const std::uint32_t key = columns.guard_key[g];
+  if (uses_range(static_cast<engine::GuardKind>(columns.guard_kind[g]))) return kToAllOfRange;
+  return to_key(columns.key(read.contains(columns.key(key)) ? columns.guard_other[g] : key));
+}
+
 }  // namespace
 
 Status check_rights(const engine::TransactionColumns& columns, std::uint32_t begin, std::uint32_t end,
@@ -49,24 +58,27 @@ Status check_rights(const engine::TransactionColumns& columns, std::uint32_t beg
   for (std::uint32_t t = begin; t < end; ++t) {
     for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
       if (may_read_guard(columns, g, rights.read)) continue;
-      return right_missing(user, "read", place("guards", index_of(t), g - columns.guard_begin(t)));
+      const std::string field = place("guards", index_of(t), g - columns.guard_begin(t));
+      return right_missing(user, "read", field, to_guarded(columns, g, rights.read));
     }
     for (std::uint32_t m = columns.then_begin(t); m < columns.else_end[t]; ++m) {
       if (may_run_operation(columns, m, rights)) continue;
       const bool in_then = m < columns.then_end[t];
       const std::uint32_t first = in_then ? columns.then_begin(t) : columns.then_end[t];
-      const char* const right = writes(static_cast<OpKind>(columns.op_kind[m])) ? "write" : "read";
-      return right_missing(user, right, place(in_then ? "then" : "else", index_of(t), m - first));
+      const auto kind = static_cast<OpKind>(columns.op_kind[m]);
+      return right_missing(user, writes(kind) ? "write" : "read",
+                           place(in_then ? "then" : "else", index_of(t), m - first),
+                           uses_range(kind) ? kToAllOfRange : to_key(columns.key(columns.op_key[m])));
     }
   }
   return {};
 }
 
-Status right_missing(const std::string& user, const char* right, const std::string& field) {
+Status right_missing(const std::string& user, const char* right, const std::string& field, const std::string& to) {
   const std::string who = "user \"" + short_line(user) + "\"";
   return Status::violating(
       StatusCode::permission_denied, ErrorReason::right_missing,
-      field + ": " + who + " has no " + right + " right to it; an administrator can give it (kilokv role grant)",
+      field + ": " + who + " has no " + right + " right" + to + "; an administrator can give it (kilokv role grant)",
       {field, std::string("the ") + right + " right", who + " without it", ""});
 }
 
@@ -80,13 +92,13 @@ Status check_shown(const ResultSlice& slice, const Rights& rights, const std::st
     bool all = true;
   } look(&rights.read);
   slice.visit(&look);
-  return look.all ? Status() : right_missing(user, "read", "uploaded_keys");
+  return look.all ? Status() : right_missing(user, "read", "uploaded_keys", " to all of these keys");
 }
 
 Status check_read_range(const AccessTable& table, const Login& login, std::string_view from, std::string_view to) {
   const std::shared_ptr<const Rights> rights = table.rights(login);
   if (rights == nullptr) return login_gone(login.user);
-  return rights->read.contains_all(from, to) ? Status() : right_missing(login.user, "read", "range");
+  return rights->read.contains_all(from, to) ? Status() : right_missing(login.user, "read", "range", kToAllOfRange);
 }
 
 Result<std::shared_ptr<const Rights>> rights_at(const AccessTable& table, const Login& login, TimeUs now_us) {

@@ -35,8 +35,9 @@ Status check_read_range(const AccessTable& table, const Login& login, std::strin
 // What the login may do at this time. PERMISSION_DENIED: it does not count any more. UNAUTHENTICATED: its token has
 // expired.
 Result<std::shared_ptr<const Rights>> rights_at(const AccessTable& table, const Login& login, TimeUs now_us);
-// PERMISSION_DENIED: the user has no right to `right` (such as "read" or "admin"). `field`: what needs it.
-Status right_missing(const std::string& user, const char* right, const std::string& field);
+// PERMISSION_DENIED: the user has no right to `right` (such as "read" or "admin"). `field`: what needs it. `to`: the
+// rest of the sentence, such as ` to the key "a"`.
+Status right_missing(const std::string& user, const char* right, const std::string& field, const std::string& to = {});
 // PERMISSION_DENIED: the login of a request does not count any more.
 Status login_gone(const std::string& user);
 // UNAUTHENTICATED: the token of a login has expired.

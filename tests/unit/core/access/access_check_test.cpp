@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 namespace kilokv::server {
@@ -22,6 +23,33 @@ TEST(AccessCheckTest, RefusalsSayWhatWasNeededInFields) {
     EXPECT_EQ(status.violation()->field, "login");
     EXPECT_FALSE(status.violation()->limit.empty() || status.violation()->actual.empty());
   }
+}
+
+TEST(AccessCheckTest, RefusalsNameTheKey) {
+  using Build = std::function<void(engine::ColumnsBuilder&)>;
+  using engine::GuardKind, engine::OpKind;
+  const Rights rights{.read = KeySet({keys_with_prefix("r/")}), .write = KeySet({keys_with_prefix("w/")})};
+  const auto refusal = [&](const Build& build) {
+    engine::TransactionColumns columns;
+    engine::ColumnsBuilder builder(&columns, {});
+    builder.begin();
+    build(builder);
+    builder.end();
+    return check_rights(columns, 0, 1, rights, "alice", [](std::uint32_t t) { return t; }).message();
+  };
+  const auto expect = [&](const Build& build, const std::string& text) {
+    EXPECT_EQ(refusal(build).substr(0, text.size() + 1), text + ";");
+  };
+  expect([](auto& b) { b.op(OpKind::put, b.key("bonus")); },
+         "transactions[0].then[0]: user \"alice\" has no write right to the key \"bonus\"");
+  expect([](auto& b) { b.op(OpKind::get, b.key("r/1")), b.op(OpKind::get, b.key("w/1")); },
+         "transactions[0].then[1]: user \"alice\" has no read right to the key \"w/1\"");
+  expect([](auto& b) { b.range_op(OpKind::range_get, "q", "s", 1); },
+         "transactions[0].then[0]: user \"alice\" has no read right to all keys of its range");
+  expect([](auto& b) { b.guard(GuardKind::greater_equal, engine::OnFalse::fail, b.key("g"), 0, b.key("r/1")); },
+         "transactions[0].guards[0]: user \"alice\" has no read right to the key \"g\"");
+  expect([](auto& b) { b.guard(GuardKind::greater_equal, engine::OnFalse::fail, b.key("r/1"), 0, b.key("other")); },
+         "transactions[0].guards[0]: user \"alice\" has no read right to the key \"other\"");
 }
 
 TEST(AccessCheckTest, NamesAreOnOneLine) {
