@@ -107,6 +107,25 @@ std::string damaged_table(const std::string& directory, rocksdb::Env* environmen
   return {};
 }
 
+// RocksDB has found that table files do not fit together, and has just made one of them from a write-ahead log.
+std::string logs_to_blame(const std::string& directory) {
+  std::string names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() != ".log" || it->file_size(error) == 0) continue;
+    names += (names.empty() ? "" : " or ") + it->path().filename().string();
+  }
+  return names.empty() ? "" : names + " or a table file is of another time, or of another database";
+}
+
+// What is wrong with a database that RocksDB did not open, as far as RocksDB has not said it.
+std::string damage_of(const std::string& directory, const std::string& said, rocksdb::Env* environment) {
+  if (said.find("force_consistency_checks") != std::string::npos) return logs_to_blame(directory);
+  if (said.find(".sst") != std::string::npos) return {};
+  const std::string table = damaged_table(directory, environment);
+  return table.empty() ? "" : table + " is damaged, or another file has its name";
+}
+
 bool is_locked(const rocksdb::Status& status) {
   return status.IsIOError() && status.ToString().find("lock ") != std::string::npos;
 }
@@ -159,10 +178,9 @@ Status Store::open_database(const StorageOptions& options, const std::atomic<boo
   const rocksdb::Status opened = rocksdb::DB::Open(database, directory(), descriptors, &handles, &db);
   if (!opened.ok()) {
     if (is_locked(opened)) return refuse_locked(directory(), opened);
-    const bool names_table = !opened.IsCorruption() || opened.ToString().find(".sst") != std::string::npos;
-    const std::string table = names_table ? std::string() : damaged_table(directory(), environment_.get());
-    return status_of(
-        opened, table.empty() ? "opening it" : "opening it (" + table + " is damaged, or another file has its name)");
+    const std::string damage =
+        opened.IsCorruption() ? damage_of(directory(), opened.ToString(), environment_.get()) : std::string();
+    return status_of(opened, damage.empty() ? "opening it" : "opening it (" + damage + ")");
   }
   db_.reset(db);
   std::copy(handles.begin(), handles.end(), families_.begin());

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "server/storage/bytes.hpp"
@@ -36,14 +37,16 @@ bool take_varint(std::string_view* bytes, std::uint64_t* value) {
   return false;
 }
 
-// Whether the block of the next handle lies before the footer.
-bool take_handle(std::string_view* bytes, std::uint64_t end) {
+// The end of the block that the next handle names, with its trailer. Nothing if it lies after `most`.
+std::optional<std::uint64_t> take_end(std::string_view* bytes, std::uint64_t most) {
   std::uint64_t offset = 0, size = 0;
-  if (!take_varint(bytes, &offset) || !take_varint(bytes, &size)) return false;
-  return offset <= end && size <= end - offset && kBlockTrailerBytes <= end - offset - size;
+  if (!take_varint(bytes, &offset) || !take_varint(bytes, &size)) return std::nullopt;
+  if (offset > most || size > most - offset || kBlockTrailerBytes > most - offset - size) return std::nullopt;
+  return offset + size + kBlockTrailerBytes;
 }
 
 // Nothing in the file protects the footer. RocksDB would take the size of a block from it, and ask for so much memory.
+// The first handle is that of the last block. So bytes that are missing or too many anywhere before it are found, too.
 bool footer_is_whole(std::string_view footer, std::uint64_t file_bytes) {
   if (footer.size() != kFooterBytes) return false;
   const auto version = load<std::uint32_t>(footer.data() + 1 + kHandlesBytes);
@@ -51,7 +54,7 @@ bool footer_is_whole(std::string_view footer, std::uint64_t file_bytes) {
   if (magic != kTableMagic || version != kTableVersion || footer[0] != static_cast<char>(kTableChecksum)) return false;
   std::string_view handles = footer.substr(1, kHandlesBytes);
   const std::uint64_t end = file_bytes - kFooterBytes;
-  return take_handle(&handles, end) && take_handle(&handles, end);
+  return take_end(&handles, end) == end && take_end(&handles, end).has_value();
 }
 
 // A manifest and a log are read to the end before the next one is opened. Table files are read in turn.
