@@ -44,11 +44,8 @@ std::uint64_t ConnectionAccount::look(const PeerUse& use, const SocketBytes& byt
     sample({looked_ms_, received_, before.message_bytes});
   }
   messages_ += grown_or_begun(before.message_bytes, use.message_bytes);
-  const std::uint64_t without_login = grown_or_begun(before.calls_without_login, use.calls_without_login);
-  const std::uint64_t known_cancelled = grown_or_begun(before.cancelled_calls, use.cancelled_calls);
-  without_login_since_begin_ += without_login * ConnectionLimits::kWithoutLogin;
-  known_cancelled_ += known_cancelled;
-  has_useless_calls_ = without_login + known_cancelled > 0;
+  without_login_now_ = grown_or_begun(before.calls_without_login, use.calls_without_login);
+  without_login_since_begin_ += without_login_now_;
   unused_ += grown(received_, bytes.received);
   const auto elapsed_ms = static_cast<std::uint64_t>(now_ms - std::exchange(looked_ms_, now_ms));
   const std::uint64_t forgiven = elapsed_ms * kForgivenPerMs + grown(taken_, bytes.taken) / kForgivenPartOfTaken;
@@ -71,16 +68,13 @@ double ConnectionAccount::inspect(const CallCounts& calls, std::int64_t now_ms) 
   const std::uint64_t now_cancelled = cancelled();
   const double more =
       static_cast<double>(now_cancelled) - static_cast<double>(std::exchange(cancelled_, now_cancelled));
-  const std::uint64_t now_unknown = grown(known_cancelled_, now_cancelled);
-  const double unknown =
-      static_cast<double>(now_unknown) - static_cast<double>(std::exchange(unknown_cancelled_, now_unknown));
-  const auto without_login =
-      static_cast<double>(without_login_since_begin_ - std::exchange(without_login_, without_login_since_begin_));
+  const std::uint64_t without_login =
+      without_login_since_begin_ - std::exchange(without_login_, without_login_since_begin_);
   const double rate = limits_->cancels_max;
   // Who sends little is seldom inspected. What came in a long time may have come evenly.
   const double may_be = std::min(rate * std::max(1.0, seconds), cancels_left_ + rate * seconds);
-  cancels_left_ = std::min(rate, may_be - more - without_login);
-  return unknown;
+  cancels_left_ = std::min(rate, may_be - more - static_cast<double>(without_login * ConnectionLimits::kWithoutLogin));
+  return more;
 }
 
 std::uint64_t ConnectionAccount::received_since() const { return grown(inspected_bytes_, received_); }

@@ -47,15 +47,14 @@ struct CallCounts {
   std::uint64_t open() const { return started - std::min(started, ended()); }
 };
 
-// What the calls of a peer use, as their service counts it. The numbers of bytes, of calls without a login and of
-// cancelled ones grow, and begin again at any time.
+// What the calls of a peer use, as their service counts it. The numbers of bytes and of calls without a login grow,
+// and begin again at any time.
 struct PeerUse {
   std::uint64_t accounted_bytes = 0;      // what its whole messages, and the headers of its calls, account for at most
   std::uint64_t message_bytes = 0;        // the part of the messages, which is exact
   std::uint64_t forgiven_bytes = 0;       // what calls may have brought, at most, that were refused and have ended
   std::uint64_t refused_calls = 0;        // that are open, and were refused for want of a place
   std::uint64_t calls_without_login = 0;  // calls without a valid login, on a server that needs one
-  std::uint64_t cancelled_calls = 0;      // calls that have ended without their answer
   // Since when the call has lacked a message that has lacked it longest; kNever: none has for kLateMs.
   static constexpr std::int64_t kLateMs = 1000, kNever = -1;
   std::int64_t late_since_ms = kNever;
@@ -78,13 +77,13 @@ class ConnectionAccount {
   // At most `forgivable` bytes of refused calls are forgiven. Returns how many were.
   std::uint64_t look(const PeerUse& use, const SocketBytes& bytes, std::uint64_t forgivable, std::int64_t now_ms);
   // Inspects the calls, after a look at the same time. Returns the calls since the last inspection that were cancelled,
-  // and that the service does not know, less those of before that have been answered since.
+  // less those of before that have been answered since.
   double inspect(const CallCounts& calls, std::int64_t now_ms);
   // An inspection found no calls, because they are not known (yet).
   void inspect_nothing(std::int64_t now_ms) { inspected_ms_ = now_ms; }
 
-  // The last look has found calls that were cancelled, or had no valid login.
-  bool has_useless_calls() const { return has_useless_calls_; }
+  // The calls without a valid login that the last look has found.
+  std::uint64_t without_login() const { return without_login_now_; }
   std::int64_t inspected_ms() const { return inspected_ms_; }
   // Bytes received since the last inspection.
   std::uint64_t received_since() const;
@@ -152,7 +151,7 @@ class ConnectionAccount {
   std::uint64_t inspected_bytes_ = 0;
   CallCounts calls_;
   bool has_lost_calls_ = false;
-  std::uint64_t cancelled_ = 0, unknown_cancelled_ = 0, without_login_ = 0;
+  std::uint64_t cancelled_ = 0, without_login_ = 0;
   double cancels_left_;
   // At the last look.
   std::int64_t looked_ms_;
@@ -160,9 +159,8 @@ class ConnectionAccount {
   std::uint64_t received_ = 0, taken_ = 0;
   std::uint64_t messages_ = 0;  // bytes of whole messages, since the connection began
   std::uint64_t unused_ = 0;
-  std::uint64_t without_login_since_begin_ = 0;  // as ConnectionLimits counts them
-  std::uint64_t known_cancelled_ = 0;            // since the begin: those that the service knows
-  bool has_useless_calls_ = false;
+  std::uint64_t without_login_since_begin_ = 0;
+  std::uint64_t without_login_now_ = 0;  // since the look before
   Least unused_least_, refused_least_;
   // The newest first. The last is older than a message that is not late.
   std::array<Sample, 3> samples_;

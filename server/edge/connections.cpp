@@ -288,7 +288,7 @@ bool Connections::admit(int connection, Peer peer) {
   const auto penalty = penalties_.find(peer.address);
   if (penalty != penalties_.end() && now < penalty->second.next_ms) {
     refuse(peer.address, "a flood came from this address; it may connect once in " +
-                             std::to_string(penalty->second.pause_ms) + " ms");
+                             std::to_string(penalty->second.pause_ms) + " ms. The last one: " + penalty->second.why);
     return false;
   }
   if (names_.contains(peer.name)) {  // a socket can connect to several addresses of one server
@@ -365,12 +365,10 @@ void Connections::look_for_floods(std::int64_t now_ms) {
   const auto parts = static_cast<std::uint32_t>(1 + connections_.size() / kLooksMax);
   const std::uint32_t part = looks_++ % parts;
   std::vector<std::pair<std::uint64_t, int>> busy;  // bytes, descriptor
-  std::vector<int> useless;
   for (auto& [number, connection] : connections_) {
     if (static_cast<std::uint32_t>(number) / 2 % parts != part) continue;  // each connection has two numbers
     look_at(&connection, now_ms);
     const ConnectionAccount& account = connection.account;
-    if (account.has_useless_calls() && overdrawn_.contains(connection.peer.address)) useless.push_back(number);
     const std::uint64_t more = account.received_since();
     const bool is_due = now_ms - account.inspected_ms() >= kInspectMs || more >= kVeryBusyBytes;
     if (account.unread() > account.unread_bytes_max()) {
@@ -379,7 +377,7 @@ void Connections::look_for_floods(std::int64_t now_ms) {
       busy.emplace_back(more, number);
     }
   }
-  for (const int number : useless) cut_off(number, now_ms, true, useless_calls_of_address());
+  cut_off_overdrawn(now_ms);
   std::erase_if(busy, [this](const auto& item) { return !connections_.contains(item.second); });
   const std::size_t inspections = std::min(busy.size(), kInspectionsMax);
   std::partial_sort(busy.begin(), busy.begin() + static_cast<std::ptrdiff_t>(inspections), busy.end(),
@@ -562,15 +560,40 @@ void Connections::look_at(Connection* connection, std::int64_t now_ms) {
   if (forgiven > 0) forgiven_.take(address, static_cast<double>(forgiven), now_ms);
 }
 
-// Also for calls of connections that have ended. The connections that go on with such calls are cut off.
+// Also for calls of connections that have ended.
 void Connections::charge_addresses(std::int64_t now_ms) {
   std::erase_if(overdrawn_, [now_ms](const auto& item) { return now_ms >= item.second; });
-  for (const AddressCalls& calls : callbacks_.take_calls()) {
-    const std::uint64_t count = calls.cancelled + calls.without_login * ConnectionLimits::kWithoutLogin;
-    if (cancels_.take(calls.address, static_cast<double>(count), now_ms)) continue;
-    penalize(calls.address, now_ms);
+  for (const AddressCalls& calls : callbacks_.take_calls_without_login()) {
+    const std::uint64_t as_cancelled = calls.count * ConnectionLimits::kWithoutLogin;
+    if (cancels_.take(calls.address, static_cast<double>(as_cancelled), now_ms)) continue;
+    penalize(calls.address, useless_calls_of_address(), now_ms);
     overdrawn_[calls.address] = now_ms + kOverdrawnMs;
   }
+}
+
+// Of the connections that go on with calls without a login, those that have as many as others of their address, or
+// more. So somebody behind the same address with a few health checks stays.
+void Connections::cut_off_overdrawn(std::int64_t now_ms) {
+  if (overdrawn_.empty()) return;
+  struct Calls {
+    std::uint64_t connections = 0, count = 0;
+  };
+  std::unordered_map<std::string, Calls> of_address;
+  for (const auto& [number, connection] : connections_) {
+    const std::uint64_t count = connection.account.without_login();
+    if (count == 0 || !overdrawn_.contains(connection.peer.address)) continue;
+    Calls& calls = of_address[connection.peer.address];
+    ++calls.connections, calls.count += count;
+  }
+  std::vector<int> numbers;
+  for (const auto& [number, connection] : connections_) {
+    const auto found = of_address.find(connection.peer.address);
+    const std::uint64_t count = connection.account.without_login();
+    if (found != of_address.end() && count > 0 && count * found->second.connections >= found->second.count) {
+      numbers.push_back(number);
+    }
+  }
+  for (const int number : numbers) cut_off(number, now_ms, true, useless_calls_of_address());
 }
 
 // Unfinished messages may be many, and gone before anybody looks at them: their calls or connections end, or gRPC ends
@@ -582,7 +605,7 @@ bool Connections::count_loss(Connection* connection, std::int64_t now_ms) {
 bool Connections::take_loss(const std::string& address, std::uint64_t lost, std::int64_t now_ms) {
   if (lost <= kNotLostBytes) return true;
   if (losses_.take(address, static_cast<double>(lost), now_ms)) return true;
-  penalize(address, now_ms);
+  penalize(address, lost_too_much(), now_ms);
   losers_[address] = now_ms + kLoserMs;
   return false;
 }
@@ -610,13 +633,14 @@ void Connections::cut_off_losers(std::int64_t now_ms) {
   for (const int number : numbers) cut_off(number, now_ms, true, lost_too_much());
 }
 
-void Connections::penalize(const std::string& address, std::int64_t now_ms) {
+void Connections::penalize(const std::string& address, const std::string& why, std::int64_t now_ms) {
   if (penalties_.size() >= kPenaltiesMax && !penalties_.contains(address)) return;
   Penalty& penalty = penalties_[address];
   const bool is_next = now_ms - penalty.cut_at_ms >= penalty.pause_ms;  // not one more of the same moment
   if (is_next) penalty.pause_ms = std::clamp(2 * penalty.pause_ms, kPauseMs, kPauseMsMax);
   penalty.next_ms = now_ms + penalty.pause_ms;
   penalty.cut_at_ms = now_ms;
+  penalty.why = why;
 }
 
 void Connections::cut_off(int descriptor, std::int64_t now_ms, bool is_flood, const std::string& why) {
@@ -625,7 +649,7 @@ void Connections::cut_off(int descriptor, std::int64_t now_ms, bool is_flood, co
   ++unreported_.cut_off;
   unreported_.address = address;
   unreported_.why = why;
-  if (is_flood) penalize(address, now_ms);
+  if (is_flood) penalize(address, why, now_ms);
   if (!is_flood) {
     ::shutdown(descriptor, SHUT_RDWR);
     return end(descriptor, now_ms);

@@ -73,10 +73,10 @@ class Connections {
     std::uint64_t bytes = 0;  // what they may hold
     bool is_again = false;    // they have been told so for a while, and have not ended
   };
-  // The calls of an address that were cancelled, or had no valid login, also those of connections that have ended.
+  // The calls of an address that had no valid login, also those of connections that have ended.
   struct AddressCalls {
     std::string address;  // such as 127.0.0.1 or 2001:db8::/64
-    std::uint64_t without_login = 0, cancelled = 0;
+    std::uint64_t count = 0;
   };
   // Peers are named as gRPC names them: "ipv4:127.0.0.1:1234". The looking thread calls all but hand_over. The
   // accepting one calls `use_of`, too.
@@ -87,7 +87,7 @@ class Connections {
     std::function<std::optional<CallCounts>(const std::string& peer)> inspect;
     std::function<PeerUse(const std::string& peer)> use_of;
     // Since the last time.
-    std::function<std::vector<AddressCalls>()> take_calls = [] { return std::vector<AddressCalls>(); };
+    std::function<std::vector<AddressCalls>()> take_calls_without_login = [] { return std::vector<AddressCalls>(); };
     // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
     std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
     std::function<void(const Late& late)> end_late_calls;
@@ -127,6 +127,7 @@ class Connections {
     std::int64_t pause_ms = 0;  // between two connections
     std::int64_t next_ms = 0;   // when it may connect again
     std::int64_t cut_at_ms = 0;
+    std::string why;  // of the last flood
   };
 
   static Peer peer_of(const sockaddr_storage& peer);
@@ -156,8 +157,9 @@ class Connections {
   bool count_loss(Connection* connection, std::int64_t now_ms);
   bool take_loss(const std::string& address, std::uint64_t lost, std::int64_t now_ms);
   void cut_off_losers(std::int64_t now_ms);
-  void penalize(const std::string& address, std::int64_t now_ms);
+  void penalize(const std::string& address, const std::string& why, std::int64_t now_ms);
   std::string useless_calls_of_address() const;
+  void cut_off_overdrawn(std::int64_t now_ms);
   std::string lost_too_much() const;
   void cut_off(int descriptor, std::int64_t now_ms, bool is_flood, const std::string& why);
   void end_half_closed(std::int64_t now_ms);
@@ -184,7 +186,7 @@ class Connections {
   AddressRate openings_, cancels_, losses_, forgiven_;  // connections, calls, bytes, bytes
   std::unordered_map<std::string, std::int64_t>
       losers_;  // addresses that have lost too much, and until when they count
-  std::unordered_map<std::string, std::int64_t> overdrawn_;  // likewise: that had too many useless calls
+  std::unordered_map<std::string, std::int64_t> overdrawn_;  // likewise: that had too many calls without a login
   ReadingTurns turns_;
   Report unreported_;
   int handing_over_ = -1;  // the duplicate of the connection that is being handed over

@@ -193,7 +193,6 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     }
     environment_->answers.unwatch(this);
     environment_->calls.remove(this);
-    if (context_->IsCancelled()) place_.count_cancelled();
     place_ = {};
     const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the stream no more; the return may destroy it
   }

@@ -18,18 +18,14 @@
 #include "engine/base/status.hpp"
 #include "server/core/clients/client.hpp"
 #include "server/core/clients/shared_limit.hpp"
-#include "server/service/useless_calls.hpp"
 
 namespace kilokv::server {
 
 class CallAccount {
  public:
-  // `window_bytes`: what a client may send of a message that nobody reads. `useless` counts the cancelled calls, and
-  // outlives the account. `unit`: how a refusal names the bytes.
-  CallAccount(std::uint64_t bytes_max, std::uint64_t window_bytes, UselessCalls* useless,
-              const char* unit = " bytes of open calls")
+  // `window_bytes`: what a client may send of a message that nobody reads. `unit`: how a refusal names the bytes.
+  CallAccount(std::uint64_t bytes_max, std::uint64_t window_bytes, const char* unit = " bytes of open calls")
       : window_bytes_(window_bytes),
-        useless_(useless),
         limit_(bytes_max, {ErrorReason::calls_full, "calls", unit, "--calls-bytes-max", kRetryAfterUs},
                SharedLimit::kLittleBytes) {}
 
@@ -72,9 +68,6 @@ class CallAccount {
     // That is gone when the call is.
     void forgive_message() { forgives_ = true; }
 
-    // The call has ended without its answer.
-    void count_cancelled() { account_->useless_->count_cancelled(connection_.get()); }
-
    private:
     friend class CallAccount;
     void swap(Place& other) {
@@ -113,7 +106,6 @@ class CallAccount {
   static constexpr std::int64_t kRetryAfterUs = 1000000;  // by then, calls may have ended
 
   const std::uint64_t window_bytes_;
-  UselessCalls* const useless_;
   SharedLimit limit_;
 };
 

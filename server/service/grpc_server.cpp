@@ -163,16 +163,15 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
                    .forgiven_bytes = use.forgiven_bytes,
                    .refused_calls = use.refused_calls,
                    .calls_without_login = use.calls_without_login,
-                   .cancelled_calls = use.cancelled_calls,
                    .late_since_ms = use.late_since_ms};
   };
   callbacks.end_late_calls = [service](const Connections::Late& late) {
     service->end_late_calls(late.peer, late.bytes, late.is_again);
   };
-  callbacks.take_calls = [logins] {
+  callbacks.take_calls_without_login = [logins] {
     std::vector<Connections::AddressCalls> calls;
-    for (const auto& [name, count] : logins->take_useless_calls()) {
-      calls.push_back({Connections::address_of(name), count.without_login, count.cancelled});
+    for (const auto& [name, count] : logins->take_calls_without_login()) {
+      calls.push_back({Connections::address_of(name), count});
     }
     return calls;
   };

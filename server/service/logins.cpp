@@ -89,7 +89,7 @@ Caller Logins::caller_of(const CallContext& context, NeedsLogin needs_login, Cal
   const bool is_accepted = caller.status.ok();
   if (is_accepted && required_ && needs_login == NeedsLogin::yes) caller = client_of(context, peer, connection);
   if (!is_accepted || (required_ && needs_login == NeedsLogin::no)) {
-    useless_.count_without_login(connection.get());
+    without_login_.count(connection.get());
   }
   const std::uint64_t headers = header_bytes(context);
   connection->accounted_bytes.fetch_add(headers + kHiddenBytes, std::memory_order_relaxed);
@@ -114,7 +114,7 @@ Caller Logins::client_of(const grpc::CallbackServerContext& context, const std::
   Result<std::shared_ptr<const Login>> login = login_of(context, *table, (*database)->time_of_day());
   if (!login.ok()) {
     note_refused(peer, login.status());
-    useless_.count_without_login(connection.get());
+    without_login_.count(connection.get());
     return {connection, nullptr, login.status()};
   }
   std::shared_ptr<Client> client = clients_.client(std::string(Client::kUserPrefix) + (*login)->user);

@@ -33,6 +33,7 @@
 #include "server/core/access/access.hpp"
 #include "server/core/clients/client_table.hpp"
 #include "server/service/call_account.hpp"
+#include "server/service/calls_without_login.hpp"
 #include "server/service/client_certificates.hpp"
 #include "server/service/gate.hpp"
 #include "server/service/options.hpp"
@@ -62,8 +63,8 @@ class Logins {
   Logins(const ServiceOptions& options, const DatabaseGate* gate)
       : required_(options.login),
         connections_max_(options.connections_max),
-        calls_(options.calls_bytes_max - options.stranger_calls_bytes_max(), options.ahead_bytes(), &useless_),
-        stranger_calls_(options.stranger_calls_bytes_max(), options.ahead_bytes(), &useless_,
+        calls_(options.calls_bytes_max - options.stranger_calls_bytes_max(), options.ahead_bytes()),
+        stranger_calls_(options.stranger_calls_bytes_max(), options.ahead_bytes(),
                         " bytes of open calls without a login"),
         gate_(gate) {}
 
@@ -71,7 +72,7 @@ class Logins {
   // status of the caller is not ok.
   Caller caller_of(const CallContext& context, NeedsLogin needs_login, CallAccount::Place* place);
   std::uint64_t open_call_bytes() const { return calls_.bytes() + stranger_calls_.bytes(); }
-  UselessCalls::Counts take_useless_calls() { return useless_.take(); }
+  CallsWithoutLogin::Counts take_calls_without_login() { return without_login_.take(); }
   bool required() const { return required_; }
   // From now on, each call needs a certificate for which `check` gives no problem. Called before the first call.
   using CertificateOfCall = std::function<std::string(const grpc::AuthContext& peer)>;
@@ -111,7 +112,7 @@ class Logins {
   const bool required_;
   const std::uint32_t connections_max_;
   CertificateOfCall check_certificate_;  // empty: the server asks clients for none
-  UselessCalls useless_;
+  CallsWithoutLogin without_login_;
   CallAccount calls_;
   CallAccount stranger_calls_;  // without a valid login, if logins are required; else it has no room, and no calls
   const DatabaseGate* const gate_;

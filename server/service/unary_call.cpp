@@ -90,7 +90,6 @@ void UnaryCall::OnDone() {
   environment_->answers.unwatch(this);
   if (caller_.certificate != nullptr) environment_->calls.remove(this);
   environment_->answers.release(client_.get(), charged_bytes_);
-  if (context_->IsCancelled()) place_.count_cancelled();
   place_ = {};
   const std::shared_ptr<void> self = std::move(self_);  // gRPC uses the call no more; the return may destroy it
 }

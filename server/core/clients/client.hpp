@@ -62,10 +62,10 @@ struct Client {
 
   // Where the client is one connection: what its whole messages and the headers of its calls account for at most; the
   // part of the messages; what calls may have brought that were refused unread, and have ended; its open calls that
-  // were refused for want of a place; its calls without a valid login, on a server that needs one; those that have
-  // ended without their answer; and those that lack a message.
+  // were refused for want of a place; its calls without a valid login, on a server that needs one; and those that lack
+  // a message.
   std::atomic<std::uint64_t> accounted_bytes{0}, message_bytes{0}, forgiven_bytes{0}, refused_calls{0},
-      calls_without_login{0}, cancelled_calls{0};
+      calls_without_login{0};
   AwaitedMessages awaited;
 
   // Its requests in the queue. Only Turns uses it, with its lock.

@@ -44,9 +44,8 @@ ConnectionUse ClientTable::use_of(const std::string& peer, std::int64_t now_ms) 
   const std::shared_ptr<Client> client = find(peer);
   if (client == nullptr) return {};
   const auto now = [](const std::atomic<std::uint64_t>& number) { return number.load(std::memory_order_relaxed); };
-  return {now(client->accounted_bytes),         now(client->message_bytes),       now(client->forgiven_bytes),
-          now(client->refused_calls),           now(client->calls_without_login), now(client->cancelled_calls),
-          client->awaited.late_since_ms(now_ms)};
+  return {now(client->accounted_bytes), now(client->message_bytes),       now(client->forgiven_bytes),
+          now(client->refused_calls),   now(client->calls_without_login), client->awaited.late_since_ms(now_ms)};
 }
 
 // The name of an address is never that of a connection, because it has no port.

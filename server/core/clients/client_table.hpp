@@ -22,7 +22,7 @@ namespace kilokv::server {
 // What the calls of a connection use, as its client counts it.
 struct ConnectionUse {
   std::uint64_t accounted_bytes = 0, message_bytes = 0, forgiven_bytes = 0;
-  std::uint64_t refused_calls = 0, calls_without_login = 0, cancelled_calls = 0;
+  std::uint64_t refused_calls = 0, calls_without_login = 0;
   std::int64_t late_since_ms = AwaitedMessages::kNever;
 };
 

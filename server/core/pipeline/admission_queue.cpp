@@ -163,7 +163,9 @@ Status AdmissionQueue::charge_parts(AdmittedRequest* request) {
     status = waiting_.charge(holder->account(&Client::waiting), request->waiting_transactions);
     if (status.ok()) {
       Held* const data = holder->account(&Client::data_bytes);
-      status = data_->reserve(request->cost.data, request->largest_value, data, &request->data_in_room);
+      // What waits for long would keep the room from others.
+      bool* const in_room = request->waiting_transactions == 0 ? &request->data_in_room : nullptr;
+      status = data_->reserve(request->cost.data, request->largest_value, data, in_room);
       if (status.ok()) {
         status = reserve(*request);
         if (status.ok()) return status;

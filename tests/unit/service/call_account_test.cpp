@@ -21,8 +21,7 @@ class CallAccountTest : public ::testing::Test {
     return account.enter(who, connection, header_bytes, place);
   }
 
-  UselessCalls useless;
-  CallAccount account{100 * kCallBytes, kWindowBytes, &useless};
+  CallAccount account{100 * kCallBytes, kWindowBytes};
   const std::shared_ptr<Client> connection = client("ipv4:127.0.0.1:1");
 };
 

@@ -121,6 +121,7 @@ class FakeDatabase final : public Database {
     if (request.boundary) return done(Status(StatusCode::aborted, ErrorReason::snapshot_too_old, "snapshot too old"));
     ScanPage page;
     page.boundary = 4;
+    if (request.keep_boundary) page.reader = 7;
     page.pairs.push_back({.key = request.from, .type = ValueType::bytes, .integer = 0, .bytes = "v", .version = 3});
     done(std::move(page));
   }

@@ -231,6 +231,10 @@ TEST_F(ServiceTest, TheOtherCalls) {
   v1::ScanResponse page;
   ASSERT_TRUE(stub_->Scan(context().get(), scan, &page).ok());
   EXPECT_EQ(page.pairs(0).value().bytes(), "v");
+  EXPECT_EQ(page.reader(), "") << "the boundary is not kept";
+  scan.set_keep_boundary(true);
+  ASSERT_TRUE(stub_->Scan(context().get(), scan, &page).ok());
+  EXPECT_EQ(page.reader().size(), 8u);
   scan.set_boundary(3);
   EXPECT_EQ(stub_->Scan(context().get(), scan, &page).error_code(), grpc::StatusCode::ABORTED);
   scan.mutable_range()->set_to("e");
