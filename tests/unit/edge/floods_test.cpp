@@ -386,14 +386,19 @@ TEST_F(FloodTest, UselessCallsAreCutOffWhereTheirAddressHasTooMany) {
 }
 
 TEST_F(FloodTest, OtherConnectionsOfAnAddressWithUselessCallsStay) {
+  constexpr int kPort = 17172;
+  watched_ = "ipv4:127.0.0.2:" + std::to_string(kPort);
   start(limits(10, 10));
-  const Descriptor client = connect(2);
-  ASSERT_TRUE(soon([&] { return handed_over() == 1; }));
-  address_calls_ = 8000;
-  ASSERT_TRUE(soon([&] { return address_calls_ == 0; }));
-  static_cast<void>(connect(2));
-  EXPECT_TRUE(soon([&] { return connections_->counts().refused == 1; }));
-  EXPECT_EQ(connections_->counts().cut_off, 0u);
+  const Descriptor neighbour = connect(2), flood = connect(2, kPort);
+  ASSERT_TRUE(soon([&] { return handed_over() == 2; }));
+  EXPECT_TRUE(soon([&] {
+    address_calls_ = 8000;
+    ++calls_without_login_;
+    return connections_->counts().cut_off > 0;
+  }));
+  EXPECT_TRUE(is_closed(flood));
+  EXPECT_EQ(connections_->counts().cut_off, 1u);
+  EXPECT_EQ(connections_->counts().open, 1u);
 }
 
 TEST_F(FloodTest, WhatAFloodHasSentIsNotRead) {
