@@ -162,7 +162,7 @@ ExitCode run_user_list(const CommonOptions& common) {
 ExitCode run_token_create(const CommonOptions& common, const std::string& user, std::uint64_t expires_in_us,
                           const std::string& file) {
   return with_admin(common, [&](AccessAdmin* admin) {
-    std::error_code error;  // whoever writes the file reports it
+    std::error_code error;  // not looked at: write_file() meets it again, and reports it
     if (!file.empty() && std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
       std::cerr << "kilokv: " << file << " is there already, and is not overwritten; no token was made\n";
       return ExitCode::other;

@@ -83,14 +83,15 @@ void KeyArena::unlink(std::uint32_t run, std::uint32_t units) {
   }
 }
 
-// Tells the entry at `end`, if one is there, that a run of so many units is before it. 0: none is.
+// If there is an entry at `end`, notes in it how long the run right before it is. 0: there is no such run.
 void KeyArena::note_before(std::uint32_t end, std::uint32_t units) {
   if (!is_entry(end)) return;
   const std::uint32_t marks = units == 0 ? 0 : units == kUnitsMin ? kAfterRun | kAfterShortest : kAfterRun;
   store_word(at(end), (load<std::uint16_t>(at(end)) & ~(kAfterRun | kAfterShortest)) | marks);
 }
 
-// One of the smallest runs that hold an entry of so many units. kNone: there is none.
+// Finds the smallest run that has so many units or more. If there are several, returns one of them. kNone: all are
+// smaller.
 std::uint32_t KeyArena::smallest_run(std::uint32_t units) const {
   std::uint32_t from = units;
   for (std::uint32_t word = from / 64; word < has_run_.size(); from = ++word * 64) {

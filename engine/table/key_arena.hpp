@@ -36,7 +36,7 @@ class KeyArena {
   // The memory of the entry of a key with so many bytes.
   static std::size_t memory_of(std::size_t key_bytes) { return units_for(key_bytes) * kUnitBytes; }
   std::size_t memory_bytes() const { return (blocks_.size() - given_back_.size()) * kBlockUnits * kUnitBytes; }
-  // Of memory_bytes(), what new keys can use.
+  // The part of memory_bytes() that new keys can use.
   KeyRoom room() const;
 
  private:

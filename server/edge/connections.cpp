@@ -571,8 +571,8 @@ void Connections::charge_addresses(std::int64_t now_ms) {
   }
 }
 
-// Of the connections that go on with calls without a login, those that have as many as others of their address, or
-// more. So somebody behind the same address with a few health checks stays.
+// Cuts off the connections that go on with calls without a login, unless they have fewer than the average of those of
+// their address. So somebody behind the same address with a few health checks stays.
 void Connections::cut_off_overdrawn(std::int64_t now_ms) {
   if (overdrawn_.empty()) return;
   struct Calls {

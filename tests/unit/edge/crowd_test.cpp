@@ -56,7 +56,7 @@ class CrowdTest : public FloodTest {
   std::vector<Descriptor> clients_;
 };
 
-// A look takes only a part of so many connections. But it takes all that take turns.
+// With so many connections, a look reads the bytes of only some of them. It reads those of all that take turns.
 TEST_F(FloodTest, EachLookTakesAllOfALargeCrowd) {
   constexpr std::size_t kMany = 600;
   rlimit limit{};

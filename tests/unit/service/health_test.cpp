@@ -42,8 +42,22 @@ class HealthTest : public ServiceTest {
     return response.status();
   }
 
+  // Begins watches until one is refused, but no more than `most`. Returns how the last one ended; OK: it is open.
+  grpc::Status watch_until_refused(std::size_t most) {
+    grpc::Status status;
+    while (watching_.size() < most && status.ok()) {
+      watching_.push_back(context());
+      watches_.push_back(health_->Watch(watching_.back().get(), request("")));
+      HealthCheckResponse response;
+      if (!watches_.back()->Read(&response)) status = watches_.back()->Finish();
+    }
+    return status;
+  }
+
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<Stub::Stub> health_;
+  std::vector<std::shared_ptr<grpc::ClientContext>> watching_;
+  std::vector<std::unique_ptr<grpc::ClientReader<HealthCheckResponse>>> watches_;
 };
 
 TEST_F(HealthTest, BothNamesHaveTheStateOfTheServer) {
@@ -120,24 +134,16 @@ class HealthWithLittleRoomTest : public HealthTest {
 };
 
 TEST_F(HealthWithLittleRoomTest, StrangersHaveASmallPartOfTheMemoryOfCalls) {
-  std::vector<std::shared_ptr<grpc::ClientContext>> calls;
-  std::vector<std::unique_ptr<grpc::ClientReader<HealthCheckResponse>>> watches;
-  HealthCheckResponse response;
-  grpc::Status status;
-  while (calls.size() < 200 && status.ok()) {
-    calls.push_back(context());
-    watches.push_back(health_->Watch(calls.back().get(), request("")));
-    if (!watches.back()->Read(&response)) status = watches.back()->Finish();
-  }
-  EXPECT_GT(calls.size(), 40u);
-  EXPECT_LT(calls.size(), 100u);
+  const grpc::Status status = watch_until_refused(200);
+  EXPECT_GT(watching_.size(), 40u);
+  EXPECT_LT(watching_.size(), 100u);
   EXPECT_LE(service_.logins().open_call_bytes(), kStrangersBytes);
   EXPECT_EQ(status.error_code(), grpc::RESOURCE_EXHAUSTED);
   EXPECT_NE(status.error_message().find("bytes of open calls without a login"), std::string::npos)
       << status.error_message();
-  EXPECT_EQ(detail_of(*calls.back()).reason(), v1::ERROR_REASON_CALLS_FULL);
-  EXPECT_EQ(detail_of(*calls.back()).setting(), "--calls-bytes-max");
-  for (const auto& call : calls) call->TryCancel();
+  EXPECT_EQ(detail_of(*watching_.back()).reason(), v1::ERROR_REASON_CALLS_FULL);
+  EXPECT_EQ(detail_of(*watching_.back()).setting(), "--calls-bytes-max");
+  for (const auto& call : watching_) call->TryCancel();
 }
 
 TEST_F(HealthWithLittleRoomTest, ACallWithoutAMessageIsCancelled) {
@@ -179,19 +185,11 @@ class HealthWithoutRoomTest : public HealthTest {
 
 // gRPC's own service would count them nowhere.
 TEST_F(HealthWithoutRoomTest, OpenWatchesHaveTheirPlaceAmongAllCalls) {
-  std::vector<std::shared_ptr<grpc::ClientContext>> calls;
-  std::vector<std::unique_ptr<grpc::ClientReader<HealthCheckResponse>>> watches;
-  HealthCheckResponse response;
-  grpc::Status status;
-  while (calls.size() < 100 && status.ok()) {
-    calls.push_back(context());
-    watches.push_back(health_->Watch(calls.back().get(), request("")));
-    if (!watches.back()->Read(&response)) status = watches.back()->Finish();
-  }
-  EXPECT_GT(calls.size(), 10u);
+  const grpc::Status status = watch_until_refused(100);
+  EXPECT_GT(watching_.size(), 10u);
   EXPECT_EQ(status.error_code(), grpc::RESOURCE_EXHAUSTED);
   EXPECT_NE(status.error_message().find("--calls-bytes-max"), std::string::npos) << status.error_message();
-  for (const auto& call : calls) call->TryCancel();
+  for (const auto& call : watching_) call->TryCancel();
 }
 
 }  // namespace
