@@ -1,27 +1,22 @@
 #include "server/edge/connections.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <initializer_list>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "engine/base/check.hpp"
+#include "server/edge/socket_calls.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -46,34 +41,11 @@ constexpr std::int64_t kLoserMs = 1000;  // so long, what such an address holds 
 constexpr std::int64_t kEndMs = 1000;    // so long, calls may take to end
 // Each connection takes bytes for its handshake and its pings. So many of them are not lost.
 constexpr std::uint64_t kNotLostBytes = std::uint64_t{64} << 10;
-constexpr std::int64_t kPauseMs = 1000, kPauseMsMax = 60000;
-constexpr std::int64_t kPenaltyMs = 120000;  // after this time without a flood, an address is like any other
-constexpr std::size_t kPenaltiesMax = 10000;
 constexpr int kAcceptsMax = 64;  // of one listener, before the others have their turn
 
 std::int64_t now_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-// Returns false if the system has no room for it.
-bool watch(int events, int descriptor, std::uint32_t which) {
-  epoll_event event = {};
-  event.events = which;
-  event.data.fd = descriptor;
-  return ::epoll_ctl(events, EPOLL_CTL_ADD, descriptor, &event) == 0;
-}
-
-std::string text_of(int family, const void* address) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  ::inet_ntop(family, address, text.data(), text.size());
-  return text.data();
-}
-
-std::string join(std::initializer_list<std::string_view> parts) {
-  std::string text;
-  for (const std::string_view part : parts) text += part;
-  return text;
 }
 
 std::string useless_calls(std::uint64_t most) {
@@ -86,35 +58,6 @@ double rate_of_address(std::uint32_t cancels_max) {
 }
 
 std::uint64_t grown(std::uint64_t before, std::uint64_t now) { return now - std::min(now, before); }
-
-// Zeros if the system does not know.
-SocketBytes bytes_of(int socket) {
-  tcp_info info = {};
-  socklen_t size = sizeof info;
-  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  int waiting = 0;  // in the system, until somebody reads them; asked for later, so the difference is too little
-  if (::ioctl(socket, SIOCINQ, &waiting) != 0) return {};
-  return {.received = grown(static_cast<std::uint64_t>(waiting), info.tcpi_bytes_received),
-          .waiting = static_cast<std::uint64_t>(waiting),
-          .taken = info.tcpi_bytes_acked,
-          .is_stuck = info.tcpi_notsent_bytes > 0};
-}
-
-// Who waits for bytes of a socket that is held back does not see them, unless the socket's memory is full or the peer
-// has ended its side.
-void hold(int socket, bool is_held) {
-  const int least = is_held ? ReadingTurns::kHeldBytes : 1;
-  ::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
-}
-
-// Ends a connection, and drops what nobody has read yet. After the shutdown nothing arrives. gRPC may have read the
-// begin of what is dropped. It finds nothing after the gap, unless an urgent byte makes the system stop there for a
-// moment.
-void end_unread(int socket) {
-  ::shutdown(socket, SHUT_RDWR);
-  while (::recv(socket, nullptr, std::size_t{1} << 30, MSG_TRUNC | MSG_DONTWAIT) > 0) {
-  }
-}
 
 }  // namespace
 
@@ -130,7 +73,7 @@ Connections::Connections(Listener listener, ConnectionLimits limits, Callbacks c
       losses_(static_cast<double>(limits.unread_bytes_max) / kLossSeconds,
               static_cast<double>(limits.unread_bytes_max)),
       forgiven_(losses_),
-      turns_(&hold) {
+      turns_(&hold_back) {
   KILOKV_CHECK(listeners_ && duplicates_ && stop_);
   KILOKV_CHECK(watch(listeners_.get(), stop_.get(), EPOLLIN));
   for (const Descriptor& socket : listener_.sockets) KILOKV_CHECK(watch(listeners_.get(), socket.get(), EPOLLIN));
@@ -242,7 +185,7 @@ bool Connections::accept_some(int listener) {
     socklen_t size = sizeof peer;
     Descriptor connection(::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (connection) {
-      if (admit(connection.get(), peer_of(peer))) hand_over(listener, std::move(connection));
+      if (admit(connection.get(), name_of_peer(peer))) hand_over(listener, std::move(connection));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       return false;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EBADF || errno == EINVAL) {
@@ -252,43 +195,15 @@ bool Connections::accept_some(int listener) {
   return true;
 }
 
-// For the limits, an address of IPv4 counts as one, also where it comes by a socket of IPv6. The addresses of a /64 of
-// IPv6 count as one address, because one machine can have all of them.
-Connections::Peer Connections::peer_of(const sockaddr_storage& peer) {
-  const bool is_v4 = peer.ss_family == AF_INET;
-  const auto& v4 = reinterpret_cast<const sockaddr_in&>(peer);
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(peer);
-  const std::string port = std::to_string(ntohs(is_v4 ? v4.sin_port : v6.sin6_port));
-  if (is_v4 || IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-    const std::string host =
-        text_of(AF_INET, is_v4 ? static_cast<const void*>(&v4.sin_addr) : &v6.sin6_addr.s6_addr[12]);
-    return {host, join({"ipv4:", host, ":", port})};
-  }
-  in6_addr address = v6.sin6_addr;
-  // As in a URI, where %25 stands for the % before the number of an interface.
-  const std::string zone = v6.sin6_scope_id == 0 ? "" : join({"%25", std::to_string(v6.sin6_scope_id)});
-  std::string name = join({"ipv6:%5B", text_of(AF_INET6, &address), zone, "%5D:", port});
-  for (std::size_t i = 8; i < 16; ++i) address.s6_addr[i] = 0;
-  return {join({text_of(AF_INET6, &address), "/64"}), std::move(name)};
-}
-
-std::string Connections::address_of(std::string_view client) {
-  const bool is_v6 = client.starts_with("ipv6:");
-  client.remove_prefix(client.find(':') + 1);
-  return join({client, is_v6 ? "/64" : ""});
-}
-
-bool Connections::admit(int connection, Peer peer) {
+bool Connections::admit(int connection, PeerName peer) {
   const std::lock_guard lock(mutex_);
   if (connections_.size() >= limits_.connections_max) {
     refuse(peer.address, std::to_string(limits_.connections_max) + " connections are open (--connections-max)");
     return false;
   }
   const std::int64_t now = now_ms();
-  const auto penalty = penalties_.find(peer.address);
-  if (penalty != penalties_.end() && now < penalty->second.next_ms) {
-    refuse(peer.address, "a flood came from this address; it may connect once in " +
-                             std::to_string(penalty->second.pause_ms) + " ms. The last one: " + penalty->second.why);
+  if (const std::optional<std::string> why = pauses_.refusal(peer.address, now)) {
+    refuse(peer.address, *why);
     return false;
   }
   if (names_.contains(peer.name)) {  // a socket can connect to several addresses of one server
@@ -318,7 +233,7 @@ bool Connections::admit(int connection, Peer peer) {
   }
   ++by_address_[peer.address];
   names_.insert(peer.name);
-  if (penalty != penalties_.end()) penalty->second.next_ms = now + penalty->second.pause_ms;
+  pauses_.connected(peer.address, now);
   const int on = 1;
   ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   // Otherwise what came after an urgent byte does not count as waiting.
@@ -361,7 +276,7 @@ void Connections::report(std::int64_t now_ms) {
 // The busiest connections are inspected. Where there are many connections, each look takes a part of them.
 void Connections::look_for_floods(std::int64_t now_ms) {
   for (AddressRate* rate : {&openings_, &cancels_, &losses_, &forgiven_}) rate->forget_quiet_ones(now_ms);
-  std::erase_if(penalties_, [now_ms](const auto& item) { return now_ms - item.second.cut_at_ms >= kPenaltyMs; });
+  pauses_.forget_quiet_ones(now_ms);
   const auto parts = static_cast<std::uint32_t>(1 + connections_.size() / kLooksMax);
   const std::uint32_t part = looks_++ % parts;
   std::vector<std::pair<std::uint64_t, int>> busy;  // bytes, descriptor
@@ -554,7 +469,7 @@ void Connections::look_at(Connection* connection, std::int64_t now_ms) {
   const PeerUse use = callbacks_.use_of(connection->peer.name);  // before the bytes
   const std::string& address = connection->peer.address;
   const auto forgivable = static_cast<std::uint64_t>(forgiven_.left(address, now_ms));
-  const SocketBytes bytes = bytes_of(connection->descriptor.get());
+  const SocketBytes bytes = socket_bytes(connection->descriptor.get());
   turns_.see(connection->descriptor.get(), bytes.received, bytes.waiting, bytes.is_stuck, now_ms);
   const std::uint64_t forgiven = connection->account.look(use, bytes, forgivable, now_ms);
   if (forgiven > 0) forgiven_.take(address, static_cast<double>(forgiven), now_ms);
@@ -566,7 +481,7 @@ void Connections::charge_addresses(std::int64_t now_ms) {
   for (const AddressCalls& calls : callbacks_.take_calls_without_login()) {
     const std::uint64_t as_cancelled = calls.count * ConnectionLimits::kWithoutLogin;
     if (cancels_.take(calls.address, static_cast<double>(as_cancelled), now_ms)) continue;
-    penalize(calls.address, useless_calls_of_address(), now_ms);
+    pauses_.add(calls.address, useless_calls_of_address(), now_ms);
     overdrawn_[calls.address] = now_ms + kOverdrawnMs;
   }
 }
@@ -605,7 +520,7 @@ bool Connections::count_loss(Connection* connection, std::int64_t now_ms) {
 bool Connections::take_loss(const std::string& address, std::uint64_t lost, std::int64_t now_ms) {
   if (lost <= kNotLostBytes) return true;
   if (losses_.take(address, static_cast<double>(lost), now_ms)) return true;
-  penalize(address, lost_too_much(), now_ms);
+  pauses_.add(address, lost_too_much(), now_ms);
   losers_[address] = now_ms + kLoserMs;
   return false;
 }
@@ -633,23 +548,13 @@ void Connections::cut_off_losers(std::int64_t now_ms) {
   for (const int number : numbers) cut_off(number, now_ms, true, lost_too_much());
 }
 
-void Connections::penalize(const std::string& address, const std::string& why, std::int64_t now_ms) {
-  if (penalties_.size() >= kPenaltiesMax && !penalties_.contains(address)) return;
-  Penalty& penalty = penalties_[address];
-  const bool is_next = now_ms - penalty.cut_at_ms >= penalty.pause_ms;  // not one more of the same moment
-  if (is_next) penalty.pause_ms = std::clamp(2 * penalty.pause_ms, kPauseMs, kPauseMsMax);
-  penalty.next_ms = now_ms + penalty.pause_ms;
-  penalty.cut_at_ms = now_ms;
-  penalty.why = why;
-}
-
 void Connections::cut_off(int descriptor, std::int64_t now_ms, bool is_flood, const std::string& why) {
   const std::string& address = connections_.at(descriptor).peer.address;
   cut_off_.fetch_add(1, std::memory_order_relaxed);
   ++unreported_.cut_off;
   unreported_.address = address;
   unreported_.why = why;
-  if (is_flood) penalize(address, why, now_ms);
+  if (is_flood) pauses_.add(address, why, now_ms);
   if (!is_flood) {
     ::shutdown(descriptor, SHUT_RDWR);
     return end(descriptor, now_ms);

@@ -15,8 +15,8 @@
 // headers of other calls. So where such parts might be too many, the calls end, and their clients may begin them again.
 // A connection is cut off only if such calls do not end, or if that much came fast and often.
 //
-// After a flood, its address may connect again after a pause. The pause doubles with each flood. A connection that is
-// cut off for the messages of its own calls is none: only what it loses counts for its address.
+// After a flood, its address may connect again after a pause (flood_pauses.hpp). A connection that is cut off for the
+// messages of its own calls is no flood: only what it loses counts for its address.
 //
 // An address that sends many calls on many connections is no flood. Where others would wait for it, its connections are
 // read in turns (reading_turns.hpp). Then a client that ends its side of a connection loses the whole connection.
@@ -28,8 +28,6 @@
 // and floods, and so frees the first.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -37,7 +35,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
@@ -46,7 +43,9 @@
 #include "server/edge/address_rate.hpp"
 #include "server/edge/connection_account.hpp"
 #include "server/edge/descriptor.hpp"
+#include "server/edge/flood_pauses.hpp"
 #include "server/edge/listener.hpp"
+#include "server/edge/peer_name.hpp"
 #include "server/edge/reading_turns.hpp"
 
 namespace kilokv::server {
@@ -107,35 +106,20 @@ class Connections {
 
   ConnectionCounts counts() const;
 
-  // The address as the limits name it. `client`: as ClientTable::address_of, such as ipv4:127.0.0.1 or ipv6:2001:db8::
-  static std::string address_of(std::string_view client);
-
  private:
-  struct Peer {
-    std::string address;  // for the limits
-    std::string name;     // for `inspect`
-  };
   struct Connection {
     Descriptor descriptor;  // a duplicate
-    Peer peer;
+    PeerName peer;
     ConnectionAccount account;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
   };
-  // The pause of an address that sent a flood.
-  struct Penalty {
-    std::int64_t pause_ms = 0;  // between two connections
-    std::int64_t next_ms = 0;   // when it may connect again
-    std::int64_t cut_at_ms = 0;
-    std::string why;  // of the last flood
-  };
 
-  static Peer peer_of(const sockaddr_storage& peer);
   void accept_connections();
   void watch_connections();
   void look(std::int64_t now_ms);
   bool accept_some(int listener);
-  bool admit(int connection, Peer peer);
+  bool admit(int connection, PeerName peer);
   void hand_over(int listener, Descriptor connection);
   void count_open();
   void refuse(const std::string& address, const std::string& why);
@@ -157,7 +141,6 @@ class Connections {
   bool count_loss(Connection* connection, std::int64_t now_ms);
   bool take_loss(const std::string& address, std::uint64_t lost, std::int64_t now_ms);
   void cut_off_losers(std::int64_t now_ms);
-  void penalize(const std::string& address, const std::string& why, std::int64_t now_ms);
   std::string useless_calls_of_address() const;
   void cut_off_overdrawn(std::int64_t now_ms);
   std::string lost_too_much() const;
@@ -181,8 +164,8 @@ class Connections {
   std::mutex mutex_;                                 // of these:
   std::unordered_map<int, Connection> connections_;  // by the duplicate's number
   std::unordered_map<std::string, std::uint32_t> by_address_;
-  std::unordered_set<std::string> names_;               // of the peers
-  std::unordered_map<std::string, Penalty> penalties_;  // by address
+  std::unordered_set<std::string> names_;  // of the peers
+  FloodPauses pauses_;
   AddressRate openings_, cancels_, losses_, forgiven_;  // connections, calls, bytes, bytes
   std::unordered_map<std::string, std::int64_t>
       losers_;  // addresses that have lost too much, and until when they count

@@ -11,6 +11,7 @@
 #include "server/core/one_line.hpp"
 #include "server/edge/descriptor.hpp"
 #include "server/edge/listener.hpp"
+#include "server/edge/peer_name.hpp"
 #include "server/service/channelz.hpp"
 #include "server/service/status_map.hpp"
 #include "server/service/tls_credentials.hpp"
@@ -171,7 +172,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   callbacks.take_calls_without_login = [logins] {
     std::vector<Connections::AddressCalls> calls;
     for (const auto& [name, count] : logins->take_calls_without_login()) {
-      calls.push_back({Connections::address_of(name), count});
+      calls.push_back({limited_address(name), count});
     }
     return calls;
   };

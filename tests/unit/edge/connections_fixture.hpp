@@ -88,7 +88,7 @@ class ConnectionsTest : public testing::Test {
     callbacks.take_calls_without_login = [this] {
       ++looks_;
       const std::uint64_t count = address_calls_.exchange(0);
-      return std::vector<Connections::AddressCalls>{{Connections::address_of("ipv4:127.0.0.2"), count}};
+      return std::vector<Connections::AddressCalls>{{limited_address("ipv4:127.0.0.2"), count}};
     };
     callbacks.take_ended = [this] {
       const std::lock_guard lock(mutex_);

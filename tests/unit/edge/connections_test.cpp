@@ -85,11 +85,6 @@ TEST(AddressRateTest, ComesBackWithTime) {
   EXPECT_EQ(rate.addresses(), 0u);
 }
 
-TEST(ConnectionsNames, AddressesAreNamedAsTheLimitsNameThem) {
-  EXPECT_EQ(Connections::address_of("ipv4:127.0.0.1"), "127.0.0.1");
-  EXPECT_EQ(Connections::address_of("ipv6:2001:db8::"), "2001:db8::/64");
-}
-
 // gRPC names connections by address and port of the peer. Two of one name would hide each other's calls.
 TEST_F(ConnectionsTest, APortOfAnAddressHasOneConnection) {
   start(limits(10, 10), "0.0.0.0:0");
