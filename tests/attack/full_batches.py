@@ -116,7 +116,12 @@ def ranges_over_deleted_keys(caller):
 def lists_that_do_not_run(caller):
     """Without guards, the else-operations never run. Their keys are made before, and removed after the batch."""
     return call(caller, "ExecuteBatch", batch_of(
-        otherwise(*[add_one(b"e%02d%04d" % (number, key)) for key in range(1024)]) for number in range(64)))
+        otherwise(*[add_one(b"e%02d%04d" % (number, key)) for key in range(1024)]) for number in range(32)))
+
+
+def keys_that_are_not_there(caller):
+    return call(caller, "ExecuteBatch", batch_of(
+        transaction(*[get(b"f%02d%04d" % (number, key)) for key in range(1024)]) for number in range(64)))
 
 
 KINDS = {
@@ -126,7 +131,8 @@ KINDS = {
     "8,192 transactions": lambda caller: call(caller, "ExecuteBatch",
                                               batch_of(transaction(add_one(b"a%06d" % key)) for key in range(8192))),
     "3,840 ranges over deleted keys": ranges_over_deleted_keys,
-    "65,536 operations that do not run": lists_that_do_not_run,
+    "32,768 operations that do not run": lists_that_do_not_run,
+    "65,536 keys read that are not there": keys_that_are_not_there,
 }
 
 

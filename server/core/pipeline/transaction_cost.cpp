@@ -32,6 +32,9 @@ constexpr std::uint64_t kRangeGuardReads = std::uint64_t{3} * 128;
 
 // Finding both ends of a range in the ordered index takes as long as this many reads.
 constexpr std::uint64_t kRangeSteps = 16;
+// A key that is not there is made before the batch runs, and removed after it if nobody has written it. That takes as
+// long as this many reads.
+constexpr std::uint64_t kWriteSteps = 2;
 // The passes of a batch may evaluate the guards of a postponed transaction again (kWaitPassesMax). Most do so less
 // often.
 constexpr std::uint64_t kGuardsOfWaiting = 4;
@@ -97,7 +100,7 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         cost.reads += columns.range_limit[key];
         break;
       case OpKind::put:
-        ++cost.steps;
+        cost.steps += kWriteSteps;
         add_new_key(columns.key(key).size(), &cost.data);
         if (columns.op_operand[i] == static_cast<std::uint8_t>(Operand::bytes)) {
           const std::uint64_t bytes = value_bytes(columns, columns.op_value[i]);
@@ -113,7 +116,7 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         break;
       case OpKind::add: add_new_key(columns.key(key).size(), &cost.data); [[fallthrough]];
       case OpKind::del:
-        ++cost.steps;
+        cost.steps += kWriteSteps;
         cost.written_bytes += kWrite + columns.key(key).size();
         break;
     }

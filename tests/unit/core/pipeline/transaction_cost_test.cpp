@@ -167,13 +167,13 @@ TEST(TransactionCost, OperationsThatDoNotRunCountAsWork) {
   add_all();
   b.end();
   const auto cost = [&](std::size_t t) { return cost_of(columns, t, false, 16, 65536); };
-  EXPECT_EQ(cost(0).steps, 1000u);
+  EXPECT_EQ(cost(0).steps, 2000u);
   EXPECT_EQ(cost(0).data.records, 1000u) << "they are there for a moment";
   EXPECT_EQ(cost(0).use, LogUse::new_data);
-  EXPECT_EQ(cost(1).steps, 2000u);
+  EXPECT_EQ(cost(1).steps, 4000u);
   EXPECT_EQ(cost(1).data.records, 2000u);
   const DatabaseOptions options;
-  EXPECT_GE(BatchParts(16, options).of(cost(0)), kWholeBatch / 66) << "a batch has 65,536 of them";
+  EXPECT_GE(BatchParts(16, options).of(cost(0)), kWholeBatch / 33) << "a batch has 32,768 of them";
 }
 
 TEST(TransactionCost, GuardsThatWaitAndRangesAreMoreWork) {
