@@ -48,7 +48,7 @@ void DecodeQueue::wait(const std::shared_ptr<Client>& client, std::uint64_t byte
 // Takes the room for it if it returns true.
 bool DecodeQueue::may_run_here(const Client& client, std::uint64_t bytes, std::uint64_t queued_max) {
   if (bytes > kDecodedHereBytesMax || waiting_.load(std::memory_order_acquire) > 0) return false;
-  if (client.queued_transactions.load() >= queued_max) return false;
+  if (client.queued_transactions.of_address() >= queued_max) return false;
   if (here_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= kDecodedHereBytesMax) return true;
   here_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return false;
@@ -70,7 +70,7 @@ DecodeQueue::Flows::iterator DecodeQueue::next() {
   for (auto it = flows_.begin(); it != flows_.end(); ++it) {
     const Flow& flow = it->second;
     const Message& message = flow.messages.front();
-    if (!draining_ && flow.client->queued_transactions.load() >= message.queued_max) {
+    if (!draining_ && flow.client->queued_transactions.of_address() >= message.queued_max) {
       present_max_ = std::min(present_max_, flow.client->decode_begin);
       continue;
     }

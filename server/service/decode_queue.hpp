@@ -6,8 +6,10 @@
 //
 // Each client has a queue of its own. The client whose next message would end first, if each client had the same part
 // of the time, is served first (start-time fair queueing, as in core/pipeline/turns.hpp; here a message costs its
-// bytes). While the admission queue holds two batches of a client, its next messages stay here. So no time goes into
-// messages that the admission queue would refuse. While a client waits so, the present stays with it.
+// bytes). While the admission queue holds two batches of a client, or of all connections of its address, its next
+// messages stay here. So no time goes into messages that the admission queue would refuse, and what is decoded already
+// has the cores. With two batches of each connection, batches had a small part of every connection, and to answer these
+// parts took longer than to run them. While a client waits so, the present stays with it.
 //
 // A message grows while it is decoded (ServiceOptions::kDecodedFactor). So all threads together decode at most the
 // bytes of one longest message at a time, or one message.
@@ -46,7 +48,8 @@ class DecodeQueue {
 
   // Decodes a long message of this length: now, by `work()`, or later, by the function that `keep()` returns. That one
   // owns what it needs. RESOURCE_EXHAUSTED, and neither is called: too many bytes wait, of all clients or of this one.
-  // `queued_max`: the client's transactions in the admission queue with which its messages stay here.
+  // `queued_max`: the transactions of the client, or of its address, in the admission queue with which its messages
+  // stay here.
   template <class Work, class Keep>
   Status run(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max, const Work& work,
              const Keep& keep) {

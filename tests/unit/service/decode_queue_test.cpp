@@ -190,6 +190,21 @@ TEST_F(DecodeQueueTest, AMessageWaitsWhileItsClientHasEnoughInTheAdmissionQueue)
   while (decoded().size() < 2) std::this_thread::yield();
 }
 
+// An address gets no more by many connections.
+TEST_F(DecodeQueueTest, AMessageWaitsWhileItsAddressHasEnoughInTheAdmissionQueue) {
+  const auto address = std::make_shared<Client>("address");
+  const auto first = std::make_shared<Client>("first", address), second = std::make_shared<Client>("second", address);
+  close_gate(first);
+  ASSERT_TRUE(send(second, kDecodedHereBytesMax).ok());
+  EXPECT_TRUE(decoded().empty()) << "it would be decoded where it came";
+  ASSERT_TRUE(send(light, kLong).ok());
+  while (decoded().empty()) std::this_thread::yield();
+  EXPECT_EQ(decoded(), std::vector<std::string>{"light"});
+  EXPECT_EQ(second->undecoded_bytes.load(), kDecodedHereBytesMax);
+  open_gate(first);
+  while (decoded().size() < 2) std::this_thread::yield();
+}
+
 TEST_F(DecodeQueueTest, MessagesThatWaitAreBounded) {
   close_gate(greedy);
   Status refused;
