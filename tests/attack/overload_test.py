@@ -35,9 +35,10 @@ from programs import SLOWER, Server, leaves_out, temporary_folder  # noqa: E402
 FIRST_RATE = {64: 100000 // SLOWER, 1024: 300000 // SLOWER}  # transactions per second
 TRIES = 2  # rates beyond the best one
 SAME_SHARE = 0.95  # of the best goodput counts as the best
-# Transactions that the server takes into its queue; the load tester has more in flight. With little
-# memory, streams may not send so many short batches ahead, so the short form has a short queue for them.
-QUEUE, SHORT_QUEUE = 32768, 2048
+# Transactions that the server takes into its queue; the load tester has more in flight. It has one address, and of an
+# address no more than 16,384 transactions are decoded ahead. A longer queue would hold all of them, and refuse none. With
+# little memory, streams may not send so many short batches ahead, so the short form has a short queue for them.
+QUEUE, SHORT_QUEUE = 16384, 2048
 IN_FLIGHT = {64: 2048, 1024: 128}
 LEAST_DELAY = 0.01  # seconds that a full queue asks for
 FULL_SHARE = 0.5  # of the time, all requests are in flight
