@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -130,7 +131,7 @@ class ConnectionsTest : public testing::Test {
     to.sin_addr.s_addr = htonl(0x7F000000u + static_cast<std::uint32_t>(to_address));
     to.sin_port = htons(static_cast<std::uint16_t>(port_));
     EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from), 0);
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0) << std::strerror(errno);
     return socket;
   }
   // A client, after whose socket the process may have no further descriptor.
