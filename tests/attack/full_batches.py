@@ -119,6 +119,12 @@ def lists_that_do_not_run(caller):
         otherwise(*[add_one(b"e%02d%04d" % (number, key)) for key in range(1024)]) for number in range(32)))
 
 
+def reads_that_do_not_run(caller):
+    """Their keys are looked up before a batch runs, also where nothing reads them."""
+    return call(caller, "ExecuteBatch", batch_of(
+        otherwise(*[get(b"g%02d%04d" % (number, key)) for key in range(1024)]) for number in range(64)))
+
+
 def keys_that_are_not_there(caller):
     return call(caller, "ExecuteBatch", batch_of(
         transaction(*[get(b"f%02d%04d" % (number, key)) for key in range(1024)]) for number in range(64)))
@@ -132,6 +138,7 @@ KINDS = {
                                               batch_of(transaction(add_one(b"a%06d" % key)) for key in range(8192))),
     "3,840 ranges over deleted keys": ranges_over_deleted_keys,
     "32,768 operations that do not run": lists_that_do_not_run,
+    "65,536 reads that do not run": reads_that_do_not_run,
     "65,536 keys read that are not there": keys_that_are_not_there,
 }
 

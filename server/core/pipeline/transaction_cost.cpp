@@ -35,6 +35,8 @@ constexpr std::uint64_t kRangeSteps = 16;
 // A key that is not there is made before the batch runs, and removed after it if nobody has written it. That takes as
 // long as this many reads.
 constexpr std::uint64_t kWriteSteps = 2;
+// The key of a GET is looked up before the batch runs, also where the GET does not run and so is no read.
+constexpr std::uint64_t kLookUpSteps = 1;
 // The passes of a batch may evaluate the guards of a postponed transaction again (kWaitPassesMax). Most do so less
 // often.
 constexpr std::uint64_t kGuardsOfWaiting = 4;
@@ -46,6 +48,7 @@ constexpr std::uint64_t kReturnedReadsMax = (std::uint64_t{4} << 20) / kBytesPer
 // The cost of one list of operations: the list of a committed transaction, or that of a transaction whose guard failed.
 struct ListCost {
   std::uint64_t written_bytes = 0, copied_values = 0, stored_bytes = 0, stored_values = 0, reads = 0, steps = 0;
+  std::uint64_t look_ups = 0;    // of GETs
   std::uint64_t kept_bytes = 0;  // stored, at the largest value that is known
   std::uint64_t named_bytes = 0;
   NewData data;  // of PUTs and ADDs
@@ -88,6 +91,7 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         cost.kept_bytes += kItem + columns.key(key).size() + kept_value;
         ++cost.stored_values;
         ++cost.reads;
+        ++cost.look_ups;
         break;
       case OpKind::range_get:
         cost.stored_bytes += result_bytes_max;
@@ -166,12 +170,12 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
   std::uint64_t named_bytes = 0;
   bool waits = false;
   const std::uint64_t guards = guard_reads(columns, t, &named_bytes, &waits);
-  // A batch makes the keys of both lists before it runs, also those of else-operations that cannot run.
+  // A batch looks up and makes the keys of both lists before it runs, also those of else-operations that cannot run.
   if (columns.else_end[t] > columns.then_end[t]) {
     const ListCost other = list_cost(columns, columns.then_end[t], columns.else_end[t], 0, 0);
     named_bytes += other.named_bytes;
     list.data += other.data;
-    list.steps += other.steps;
+    list.steps += other.steps + kLookUpSteps * other.look_ups;
   }
   if (guards > 0) {  // otherwise the else-operations cannot run
     ListCost other = list_cost(columns, columns.then_end[t], columns.else_end[t], kept_value, result_bytes_max);
@@ -182,6 +186,7 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
             std::max(list.stored_values, other.stored_values),
             std::max(list.reads, other.reads),
             list.steps,
+            list.look_ups,
             std::max(list.kept_bytes, other.kept_bytes),
             list.named_bytes,
             list.data};

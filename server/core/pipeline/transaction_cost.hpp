@@ -51,8 +51,9 @@ struct TransactionCost {
   LogBound log;
   std::uint64_t guards = 0;  // 1 for each guard, 384 for each range guard
   std::uint64_t reads = 0;   // 1 for each GET, the limit for each range operation
-  // Work beside the reads: 2 for each PUT, ADD and DELETE, 16 for each range operation, of both lists, and the guards
-  // three times more if the transaction may wait, because each pass evaluates them again.
+  // Work beside the reads: 2 for each PUT, ADD and DELETE, 16 for each range operation, of both lists; 1 for each GET
+  // of the else-operations; and the guards three times more if the transaction may wait, because each pass evaluates
+  // them again.
   std::uint64_t steps = 0;
   std::uint64_t stored_bytes = 0;  // in the session, in memory, at the largest value that is known
   std::uint64_t named_bytes = 0;   // keys, bounds of ranges and values that it names, also those of guards

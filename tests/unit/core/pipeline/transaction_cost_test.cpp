@@ -176,6 +176,28 @@ TEST(TransactionCost, OperationsThatDoNotRunCountAsWork) {
   EXPECT_GE(BatchParts(16, options).of(cost(0)), kWholeBatch / 33) << "a batch has 32,768 of them";
 }
 
+TEST(TransactionCost, ReadsThatCannotRunAreWorkTheirKeysAreLookedUp) {
+  engine::TransactionColumns columns;
+  engine::ColumnsBuilder b(&columns, {1, 2});
+  const auto get_all = [&b] {
+    for (int i = 0; i < 1000; ++i) b.op(OpKind::get, b.key("k"));
+  };
+  b.begin();
+  b.begin_else();
+  get_all();
+  b.end();
+  b.begin();
+  get_all();
+  b.end();
+  const auto cost = [&](std::size_t t) { return cost_of(columns, t, false, 16, 65536); };
+  EXPECT_EQ(cost(0).reads, 0u);
+  EXPECT_EQ(cost(0).steps, 1000u);
+  EXPECT_EQ(cost(1).reads, 1000u);
+  EXPECT_EQ(cost(1).steps, 0u);
+  const DatabaseOptions options;
+  EXPECT_GE(BatchParts(16, options).of(cost(0)), kWholeBatch / 66) << "a batch has 65,536 of them";
+}
+
 TEST(TransactionCost, GuardsThatWaitAndRangesAreMoreWork) {
   engine::TransactionColumns columns;
   engine::ColumnsBuilder b(&columns, {1, 2});
