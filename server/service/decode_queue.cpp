@@ -11,8 +11,10 @@
 
 namespace kilokv::server {
 
-DecodeQueue::DecodeQueue(std::uint64_t bytes_max, const char* setting, std::uint64_t decoding_max)
+DecodeQueue::DecodeQueue(std::uint64_t bytes_max, const char* setting, std::uint64_t decoding_max,
+                         std::chrono::milliseconds pass_every)
     : decoding_max_(decoding_max),
+      pass_every_(pass_every),
       bytes_(bytes_max, {ErrorReason::queue_full, "queue", " bytes of messages to decode", setting, 10000},
              SharedLimit::kLittleBytes) {
   const unsigned count = std::clamp(std::thread::hardware_concurrency() / 2, 2u, 16u);
@@ -62,15 +64,24 @@ void DecodeQueue::drain() {
   draining_ = false;
 }
 
-// The flow to serve now; the end if there is none. The number of clients with long messages is small.
+// Whether the admission queue holds enough of its client, or of its address.
+bool DecodeQueue::is_full(const Flow& flow) {
+  return flow.client->queued_transactions.of_address() >= flow.messages.front().queued_max;
+}
+
+// The flow to serve now; the end if there is none. There are at most as many as connections with long messages.
 DecodeQueue::Flows::iterator DecodeQueue::next() {
+  const auto time = std::chrono::steady_clock::now();
   present_max_ = std::numeric_limits<double>::infinity();
   auto best = flows_.end();
   double best_end = 0;
   for (auto it = flows_.begin(); it != flows_.end(); ++it) {
     const Flow& flow = it->second;
     const Message& message = flow.messages.front();
-    if (!draining_ && flow.client->queued_transactions.of_address() >= message.queued_max) {
+    const auto may_pass = [&] {
+      return flow.client->queued_transactions.load() == 0 && flow.client->keeper()->passes_from <= time;
+    };
+    if (!draining_ && is_full(flow) && !may_pass()) {
       present_max_ = std::min(present_max_, flow.client->decode_begin);
       continue;
     }
@@ -89,6 +100,10 @@ DecodeQueue::Flows::iterator DecodeQueue::next() {
 // pass that flow for as long as somebody is passed over. Requires: next() has just returned it.
 DecodeQueue::Message DecodeQueue::take(Flows::iterator it) {
   Flow& flow = it->second;
+  if (is_full(flow)) {
+    const auto factor = 1 + flow.messages.front().bytes / kPassBytes;
+    flow.client->keeper()->passes_from = std::chrono::steady_clock::now() + pass_every_ * factor;
+  }
   Message message = std::move(flow.messages.front());
   flow.messages.pop_front();
   waiting_.fetch_sub(1, std::memory_order_release);

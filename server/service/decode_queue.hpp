@@ -6,10 +6,15 @@
 //
 // Each client has a queue of its own. The client whose next message would end first, if each client had the same part
 // of the time, is served first (start-time fair queueing, as in core/pipeline/turns.hpp; here a message costs its
-// bytes). While the admission queue holds two batches of a client, or of all connections of its address, its next
-// messages stay here. So no time goes into messages that the admission queue would refuse, and what is decoded already
-// has the cores. With two batches of each connection, batches had a small part of every connection, and to answer these
-// parts took longer than to run them. While a client waits so, the present stays with it.
+// bytes). While the admission queue holds as many transactions of a client as two batches may have, or of all
+// connections of its address, its next messages stay here. So no time goes into messages that the admission queue would
+// refuse, and what is decoded already has the cores. With so many of each connection, batches had a small part of every
+// connection, and to answer these parts took longer than to run them. While a client waits so, the present stays with
+// it.
+//
+// The transactions that are queued may be long ones, and take minutes. So a connection that has nothing in the
+// admission queue need not wait for those of its neighbours: from time to time, one message of such a connection passes
+// (kPassEvery, for each address).
 //
 // A message grows while it is decoded (ServiceOptions::kDecodedFactor). So all threads together decode at most the
 // bytes of one longest message at a time, or one message.
@@ -18,6 +23,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -38,10 +44,14 @@ class DecodeQueue {
  public:
   // A message up to this length is short.
   static constexpr std::uint64_t kShortBytes = 4096;
+  // An address may let a message pass so often, and less often after one of more than kPassBytes, in proportion.
+  static constexpr std::chrono::milliseconds kPassEvery{100};
+  static constexpr std::uint64_t kPassBytes = std::uint64_t{256} << 10;
 
   // `bytes_max`: of all messages that wait here. `setting`: the flag that it comes from. `decoding_max`: bytes of the
-  // messages that the threads decode at a time.
-  DecodeQueue(std::uint64_t bytes_max, const char* setting, std::uint64_t decoding_max);
+  // messages that the threads decode at a time. `pass_every`: only tests have another.
+  DecodeQueue(std::uint64_t bytes_max, const char* setting, std::uint64_t decoding_max,
+              std::chrono::milliseconds pass_every = kPassEvery);
   ~DecodeQueue();
   DecodeQueue(const DecodeQueue&) = delete;
   DecodeQueue& operator=(const DecodeQueue&) = delete;
@@ -84,11 +94,13 @@ class DecodeQueue {
   void wait(const std::shared_ptr<Client>& client, std::uint64_t bytes, std::uint64_t queued_max,
             std::function<void()> work);
   void serve();
+  static bool is_full(const Flow& flow);
   Flows::iterator next();
   Message take(Flows::iterator it);
   bool has_room_for(std::uint64_t bytes) const { return running_ == 0 || running_bytes_ + bytes <= decoding_max_; }
 
   const std::uint64_t decoding_max_;
+  const std::chrono::milliseconds pass_every_;
   SharedLimit bytes_;
   std::atomic<std::uint64_t> here_bytes_{0};  // of the messages that are being decoded where they came
   std::atomic<std::uint64_t> waiting_{0};     // messages in flows_

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -80,6 +81,8 @@ struct Client {
   } waited;
   double weight = 1;        // user_weight, as it was when the queue was last empty. Only Turns uses it, with its lock.
   double decode_begin = 0;  // virtual time at which its next message may begin. Only DecodeQueue uses it.
+  // Of a keeper: when the next message may pass its full share of the admission queue. Only DecodeQueue uses it.
+  std::chrono::steady_clock::time_point passes_from;
 
  private:
   Held* of_address(Held Client::*thing) const { return address == nullptr ? nullptr : &((*address).*thing); }

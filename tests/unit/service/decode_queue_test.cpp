@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -195,6 +196,7 @@ TEST_F(DecodeQueueTest, AMessageWaitsWhileItsAddressHasEnoughInTheAdmissionQueue
   const auto address = std::make_shared<Client>("address");
   const auto first = std::make_shared<Client>("first", address), second = std::make_shared<Client>("second", address);
   close_gate(first);
+  second->queued_transactions.add(1);
   ASSERT_TRUE(send(second, kDecodedHereBytesMax).ok());
   EXPECT_TRUE(decoded().empty()) << "it would be decoded where it came";
   ASSERT_TRUE(send(light, kLong).ok());
@@ -203,6 +205,51 @@ TEST_F(DecodeQueueTest, AMessageWaitsWhileItsAddressHasEnoughInTheAdmissionQueue
   EXPECT_EQ(second->undecoded_bytes.load(), kDecodedHereBytesMax);
   open_gate(first);
   while (decoded().size() < 2) std::this_thread::yield();
+}
+
+// What the address has queued may take minutes.
+class DecodeQueuePassTest : public ::testing::Test {
+ protected:
+  DecodeQueuePassTest() { first_->queued_transactions.add(10); }
+
+  // A message that is counted when it is decoded.
+  static void send(DecodeQueue* queue, const std::shared_ptr<Client>& client, std::atomic<int>* decoded) {
+    const std::function<void()> work = [decoded] { ++*decoded; };
+    EXPECT_TRUE(queue->run(client, kLong, 10, work, [&work] { return work; }).ok());
+  }
+  static void wait_for(const std::atomic<int>& decoded, int count) {
+    while (decoded < count) std::this_thread::yield();
+  }
+
+  const std::shared_ptr<Client> address_ = std::make_shared<Client>("address"),
+                                first_ = std::make_shared<Client>("first", address_),
+                                second_ = std::make_shared<Client>("second", address_),
+                                third_ = std::make_shared<Client>("third", address_);
+  std::atomic<int> passed_{0}, further_{0};
+};
+
+TEST_F(DecodeQueuePassTest, OneMessageAtATimePassesFromAConnectionWithNothingQueued) {
+  DecodeQueue seldom{50 * kLong, "--grpc-memory-max", 16 * kLong, std::chrono::hours(1)};
+  send(&seldom, first_, &further_);
+  send(&seldom, second_, &passed_);
+  wait_for(passed_, 1);
+  for (const auto& client : {second_, third_}) send(&seldom, client, &further_);
+  const auto neighbour = std::make_shared<Client>("neighbour");
+  send(&seldom, neighbour, &passed_);
+  wait_for(passed_, 2);
+  EXPECT_EQ(further_, 0) << "the address has one pass an hour";
+  first_->queued_transactions.subtract(10);
+  wait_for(further_, 3);
+}
+
+TEST_F(DecodeQueuePassTest, TheNextOnePassesALittleLater) {
+  DecodeQueue often{50 * kLong, "--grpc-memory-max", 16 * kLong, std::chrono::milliseconds(1)};
+  send(&often, first_, &further_);
+  for (const auto& client : {second_, third_, second_}) send(&often, client, &passed_);
+  wait_for(passed_, 3);
+  EXPECT_EQ(further_, 0) << "it has enough in the admission queue";
+  first_->queued_transactions.subtract(10);
+  wait_for(further_, 1);
 }
 
 TEST_F(DecodeQueueTest, MessagesThatWaitAreBounded) {
