@@ -64,6 +64,11 @@ void DecodeQueue::drain() {
   draining_ = false;
 }
 
+static std::int64_t now_ms() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
 // Whether the admission queue holds enough of its client, or of its address.
 bool DecodeQueue::is_full(const Flow& flow) {
   return flow.client->queued_transactions.of_address() >= flow.messages.front().queued_max;
@@ -71,7 +76,7 @@ bool DecodeQueue::is_full(const Flow& flow) {
 
 // The flow to serve now; the end if there is none. There are at most as many as connections with long messages.
 DecodeQueue::Flows::iterator DecodeQueue::next() {
-  const auto time = std::chrono::steady_clock::now();
+  const std::int64_t time_ms = now_ms();
   present_max_ = std::numeric_limits<double>::infinity();
   auto best = flows_.end();
   double best_end = 0;
@@ -79,7 +84,7 @@ DecodeQueue::Flows::iterator DecodeQueue::next() {
     const Flow& flow = it->second;
     const Message& message = flow.messages.front();
     const auto may_pass = [&] {
-      return flow.client->queued_transactions.load() == 0 && flow.client->keeper()->passes_from <= time;
+      return flow.client->queued_transactions.load() == 0 && flow.client->keeper()->passes_from_ms <= time_ms;
     };
     if (!draining_ && is_full(flow) && !may_pass()) {
       present_max_ = std::min(present_max_, flow.client->decode_begin);
@@ -101,8 +106,8 @@ DecodeQueue::Flows::iterator DecodeQueue::next() {
 DecodeQueue::Message DecodeQueue::take(Flows::iterator it) {
   Flow& flow = it->second;
   if (is_full(flow)) {
-    const auto factor = 1 + flow.messages.front().bytes / kPassBytes;
-    flow.client->keeper()->passes_from = std::chrono::steady_clock::now() + pass_every_ * factor;
+    const auto factor = static_cast<std::int64_t>(1 + flow.messages.front().bytes / kPassBytes);
+    flow.client->keeper()->passes_from_ms = now_ms() + factor * pass_every_.count();
   }
   Message message = std::move(flow.messages.front());
   flow.messages.pop_front();

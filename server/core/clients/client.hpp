@@ -13,7 +13,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -81,8 +80,9 @@ struct Client {
   } waited;
   double weight = 1;        // user_weight, as it was when the queue was last empty. Only Turns uses it, with its lock.
   double decode_begin = 0;  // virtual time at which its next message may begin. Only DecodeQueue uses it.
-  // Of a keeper: when the next message may pass its full share of the admission queue. Only DecodeQueue uses it.
-  std::chrono::steady_clock::time_point passes_from;
+  // Of a keeper: when the next message may pass its full share of the admission queue, in milliseconds of the steady
+  // clock. Only DecodeQueue uses it.
+  std::int64_t passes_from_ms = 0;
 
  private:
   Held* of_address(Held Client::*thing) const { return address == nullptr ? nullptr : &((*address).*thing); }
