@@ -27,6 +27,11 @@ inline std::string kilokvd() {
 class TestServer {
  public:
   explicit TestServer(std::vector<std::string> flags = {}) : flags_(std::move(flags)) { start(); }
+  // On a copy of the data directory `data`.
+  TestServer(std::vector<std::string> flags, const std::filesystem::path& data) : flags_(std::move(flags)) {
+    std::filesystem::copy(data, data_directory(), std::filesystem::copy_options::recursive);
+    start();
+  }
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
   ~TestServer() {
@@ -38,7 +43,7 @@ class TestServer {
     std::filesystem::remove(folder_.path("port"));
     std::vector<std::string> words = {kilokvd(),
                                       "--data-dir",
-                                      folder_.path("data"),
+                                      data_directory(),
                                       "--listen",
                                       "127.0.0.1:" + std::to_string(port_),
                                       "--port-file",
@@ -80,6 +85,7 @@ class TestServer {
     endpoint();
     return port_ != 0;
   }
+  std::string data_directory() const { return folder_.path("data"); }
   std::string log() const {
     std::ifstream file(folder_.path("log"));
     return {std::istreambuf_iterator<char>(file), {}};
