@@ -131,7 +131,8 @@ void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
        {kAdmission, "parked-max", Unit::count, &o->parked_max, "most parked transactions: they wait for their guards"},
        {kAdmission, "parked-bytes-max", Unit::size, &o->parked_bytes_max, "most bytes of parked transactions"},
        {kAdmission, "commands-in-flight-max", Unit::count, &o->commands_in_flight_max,
-        "most commands in flight: opens and closes of sessions, cancels, and changes of users, roles and tokens"}});
+        "most commands in flight: opens and closes of sessions, attaches to them, cancels, and changes of users, "
+        "roles and tokens"}});
 }
 
 void add_sessions_and_reads(DatabaseOptions* o, std::vector<Setting>* s) {

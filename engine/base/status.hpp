@@ -55,6 +55,7 @@ enum class ErrorReason : std::uint8_t {
   scans_full,
   slow_reader,
   session_unknown,
+  session_fenced,
   number_acknowledged,
   upload_missing,
   snapshot_too_old,

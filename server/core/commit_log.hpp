@@ -32,9 +32,11 @@ namespace kilokv::server {
 
 // An event of a session in a batch. Entries apply in their order.
 struct SessionEntry {
-  enum class Kind : std::uint8_t { opened = 1, closed = 2, results = 3 };
+  // attached: the session has the holder `identity.holder` from now on, and its client has the results of all numbers
+  // up to `identity.acknowledged_through`.
+  enum class Kind : std::uint8_t { opened = 1, closed = 2, results = 3, attached = 5 };
   Kind kind = Kind::opened;
-  RequestIdentity identity;  // results: the request's; opened, closed: only the session
+  RequestIdentity identity;  // results: the request's; attached: also the holder; opened, closed: only the session
   DurationUs lease_us = 0;   // opened
   // results: some of the request's transactions finished
   std::uint32_t transactions = 0;  // in the whole request
@@ -78,6 +80,7 @@ struct StoredSession {
   std::string user = {};  // as in SessionEntry
   // A session with many results comes in several pieces, each with a part of the results, in order.
   std::uint64_t piece = 0;
+  std::uint64_t holder = 0;  // the last one whose attach is durable
 };
 
 // What start-up learns before it visits the first record.

@@ -43,7 +43,7 @@ struct Parts {
         execute(core, &batcher, &waiting, &reader),
         log(core),
         answer(core),
-        sessions(core, &execute, &batcher, commands),
+        sessions(core, &execute, &batcher, &waiting, commands),
         access(core, &execute, &batcher, &sessions, commands),
         monitor(core),
         checkpointer(core, &execute, &reader, checkpoint, std::move(dropped)) {}
@@ -91,16 +91,23 @@ class CoreDatabase final : public Database {
                     std::function<void(Result<SessionId>, DurationUs)> done) override {
     parts_->sessions.open(client, std::move(login), lease_us, std::move(done));
   }
-  Status keep_alive(const std::shared_ptr<Client>& client, const SessionId& session) override {
+  Status keep_alive(const std::shared_ptr<Client>& client, const HeldSession& session) override {
     if (Status status = check_session(client, session); !status.ok()) return status;
     return core_.sessions.touch(session, core_.environment.clock->monotonic_us());
   }
-  Status check_session(const std::shared_ptr<Client>& client, const SessionId& session) const override {
-    return core_.sessions.check_owner(session, client.get());
+  Status check_session(const std::shared_ptr<Client>& client, const HeldSession& session) const override {
+    return core_.sessions.check_holder(session, client.get());
   }
-  void close_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login, const SessionId& session,
+  void close_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login, const HeldSession& session,
                      std::function<void(Status)> done) override {
     parts_->sessions.close(client, std::move(login), session, std::move(done));
+  }
+  void attach_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login, const AttachTarget& target,
+                      std::function<void(Result<SessionList>)> done, AttachBegins begins) override {
+    parts_->sessions.attach(client, std::move(login), target, std::move(begins), std::move(done));
+  }
+  Status add_results(const AttachTarget& target, SessionList* list) const override {
+    return core_.sessions.add_results(target.session, list->boundary, target.from, target.bytes_max, list);
   }
   const Access& access() const override { return core_.access; }
   Access::Table durable_access() override {

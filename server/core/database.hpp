@@ -19,6 +19,7 @@
 #include "server/core/options.hpp"
 #include "server/core/reads/scan.hpp"
 #include "server/core/request.hpp"
+#include "server/core/sessions/session_list.hpp"
 #include "server/core/sessions/upload.hpp"
 #include "server/core/waiting/parked_transaction.hpp"
 
@@ -58,16 +59,29 @@ class Database {
   virtual void abandon(const SubmittedRequest& request) = 0;
 
   // Sessions. `done` is called when the change is durable. `login`: null: nobody has to log in. PERMISSION_DENIED: the
-  // login does not count any more when the change is made. open_session, close_session, scan, list_parked and cancel
-  // run on the executor; they fail with RESOURCE_EXHAUSTED if too many calls are in progress. What is refused before it
-  // ran has Status::not_run().
+  // login does not count any more when the change is made. open_session, close_session, attach_session, scan,
+  // list_parked and cancel run on the executor; they fail with RESOURCE_EXHAUSTED if too many calls are in progress.
+  // What is refused before it ran has Status::not_run(). FAILED_PRECONDITION: the session is unknown or has expired, or
+  // a later client has attached to it.
   virtual void open_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login, DurationUs lease_us,
                             std::function<void(Result<SessionId>, DurationUs lease_us)> done) = 0;
-  virtual Status keep_alive(const std::shared_ptr<Client>& client, const SessionId& session) = 0;
+  virtual Status keep_alive(const std::shared_ptr<Client>& client, const HeldSession& session) = 0;
   // PERMISSION_DENIED: the session belongs to another user.
-  virtual Status check_session(const std::shared_ptr<Client>& client, const SessionId& session) const = 0;
+  virtual Status check_session(const std::shared_ptr<Client>& client, const HeldSession& session) const = 0;
   virtual void close_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login,
-                             const SessionId& session, std::function<void(Status)> done) = 0;
+                             const HeldSession& session, std::function<void(Status)> done) = 0;
+  // Makes the client the holder of a session, and then lists what the session knows of requests that nobody has
+  // acknowledged; or only lists it for a holder (core/sessions/session_list.hpp). From the moment at which `begins` is
+  // called, nothing of an earlier holder is admitted. `done` is called when the new holder is durable, and so are the
+  // results that the list will have: add_results() must add them, before anything else looks at the requests. If
+  // another client attaches meanwhile, `done` gets FAILED_PRECONDITION.
+  virtual void attach_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login,
+                              const AttachTarget& target, std::function<void(Result<SessionList>)> done,
+                              AttachBegins begins = {}) = 0;
+  // Adds the counts and the results to the list that attach_session() has made for the same target. This takes as long
+  // as the results are many (SessionList::bytes), so it is not for the thread that calls `done`. The results show keys;
+  // the caller checks who may read them. FAILED_PRECONDITION: the session has ended meanwhile.
+  virtual Status add_results(const AttachTarget& target, SessionList* list) const = 0;
 
   // Users, roles and tokens. `edit` runs on the executor, with the newest table, and returns the change to make.
   // `begins` is called before the change goes into its batch. `done` is called when the change is durable. Nothing then

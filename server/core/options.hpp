@@ -59,7 +59,7 @@ struct DatabaseOptions {
   std::uint32_t scan_pairs_max = 10000;
   std::uint64_t scan_bytes_max = std::uint64_t{4} << 20;
   std::uint32_t scans_in_flight_max = 256;  // each holds a page
-  // Commands: opening and closing sessions, cancels, lists of parked transactions.
+  // Commands: opening and closing sessions, attaching to them, cancels, lists of parked transactions.
   std::uint32_t commands_in_flight_max = 4096;
   // Checkpoints
   std::uint64_t checkpoint_log_bytes = std::uint64_t{256} << 20;

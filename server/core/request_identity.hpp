@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
 
 #include "engine/base/types.hpp"
 
@@ -18,6 +19,29 @@ struct SessionId {
   std::array<unsigned char, 16> bytes{};
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy takes the literal 0 that std::array compares with for a pointer
   friend auto operator<=>(const SessionId&, const SessionId&) = default;
+};
+
+// The begin of a session's id, which lists and logs show. Who knows the whole id can attach to the session, so it is a
+// secret.
+inline constexpr std::size_t kShownSessionBytes = 4;
+
+// The same as hexadecimal digits.
+inline std::string shown(const SessionId& session) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (std::size_t i = 0; i < kShownSessionBytes; ++i) {
+    text += {kDigits[session.bytes[i] >> 4], kDigits[session.bytes[i] & 15]};
+  }
+  return text;
+}
+
+// A session, and who calls in it: its holder. 0 is the client that opened the session, n the client of its n-th attach.
+// Only the newest holder may use a session.
+struct HeldSession {
+  HeldSession(const SessionId& session_id, std::uint64_t number_of_holder = 0)
+      : id(session_id), holder(number_of_holder) {}
+  SessionId id;
+  std::uint64_t holder;
 };
 
 // Session and number name the request for as long as the session lives.
@@ -39,6 +63,7 @@ struct RequestIdentity {
   std::uint64_t number = 0;                // in its session, from 1
   std::uint64_t acknowledged_through = 0;  // the client has the results of all numbers up to this
   Hash128 digest;                          // of the content, in a session: tells a retry from another request
+  std::uint64_t holder = 0;                // of the session: who sends it (HeldSession)
 };
 
 }  // namespace kilokv::server

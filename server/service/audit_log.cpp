@@ -28,8 +28,9 @@ std::string range_text(const KeyRange& range) {
 
 std::string name_text(std::string_view name) { return quoted(name, AccessTable::kNameBytesMax); }
 
-static std::string name_of(const Login* login) {
-  if (login == nullptr) return "bootstrap";
+// `nobody`: for a null login.
+static std::string name_of(const Login* login, const char* nobody = "bootstrap") {
+  if (login == nullptr) return nobody;
   return login->user + (login->token.empty()
                             ? " certificate=" + quoted(login->certificate, AccessTable::kCertificateBytesMax)
                             : " token=" + login->token);
@@ -45,6 +46,23 @@ void log_change_begins(const Login* login, std::string_view peer, std::string_vi
 void log_change(const Login* login, std::string_view peer, std::string_view what, const Result<BatchNumber>& batch) {
   audit_log()->info("kilokvd audit user={} peer={} change={} batch={} result={}", name_of(login), one_line(peer), what,
                     batch.ok() ? *batch : 0, to_string(batch.status().code()));
+}
+
+static constexpr char kWithoutLogins[] = "-";
+
+void log_attach_begins(const Login* login, std::string_view peer, const HeldSession& session, BatchNumber batch,
+                       std::uint64_t left_out) {
+  const std::string before = left_out == 0 ? "" : " left_out=" + std::to_string(left_out);
+  audit_log()->info("kilokvd audit user={} peer={} change=attach_session session={} holder={} batch={} result=begins{}",
+                    name_of(login, kWithoutLogins), one_line(peer), shown(session.id), session.holder, batch, before);
+}
+
+void log_attach_refused(std::uint64_t refused, const Login* login, std::string_view peer, const SessionId& session,
+                        const Status& status) {
+  audit_log()->warn(
+      "kilokvd audit refused attaches to sessions refused={} last_user={} last_peer={} last_session={} "
+      "reason=\"{}\"",
+      refused, name_of(login, kWithoutLogins), one_line(peer), shown(session), one_line(status.message()));
 }
 
 }  // namespace kilokv::server

@@ -1,5 +1,5 @@
-// Lines of the log about who got in, and who changed users, roles and tokens. They have a logger of their own, so that
-// --log-level does not drop them.
+// Lines of the log about who got in, who changed users, roles and tokens, and who attached to a session. They have a
+// logger of their own, so that --log-level does not drop them.
 //
 // A text of a client in such a line stands in double quotes, escaped, and whole if it is within the limits of the
 // access table. So two different changes never have the same line.
@@ -9,6 +9,7 @@
 #include <spdlog/logger.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
 #include "server/core/access/access_table.hpp"
+#include "server/core/request_identity.hpp"
 
 namespace kilokv::server {
 
@@ -36,5 +38,14 @@ void log_change_begins(const Login* login, std::string_view peer, std::string_vi
                        const std::string& replaced_token);
 // Writes the line about a change that was made, or refused. `login`: who asked for it; null: the start of the server.
 void log_change(const Login* login, std::string_view peer, std::string_view what, const Result<BatchNumber>& batch);
+
+// Writes the line about an attach that goes into this batch, as log_change_begins() does. The session is shown by the
+// begin of its id. `login`: null: the server has no logins. `left_out`: so many attaches before had no line, because
+// there were too many.
+void log_attach_begins(const Login* login, std::string_view peer, const HeldSession& session, BatchNumber batch,
+                       std::uint64_t left_out);
+// Writes the line about attaches that were refused: how many there were since the last such line, and the last of them.
+void log_attach_refused(std::uint64_t refused, const Login* login, std::string_view peer, const SessionId& session,
+                        const Status& status);
 
 }  // namespace kilokv::server

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -44,6 +45,16 @@ struct CallEnvironment {
     const Result<Database*> database = gate.get();
     if (!database.ok() || (*database)->access().latest()->rights(*caller.login) != nullptr) return {};
     return login_gone(caller.login->user);
+  }
+
+  // Runs work that takes as long as to decode a message of so many bytes: now, or in the client's turn of decoding.
+  // RESOURCE_EXHAUSTED: too much waits there, and the work is not run.
+  Status run_by(const std::shared_ptr<Client>& client, std::uint64_t bytes, const std::function<void()>& work) {
+    if (bytes <= DecodeQueue::kShortBytes || gate.closed()) {
+      work();
+      return {};
+    }
+    return decode.run(client, bytes, UINT64_MAX, work, [&work] { return work; });
   }
 
   // Decodes `message` by `work(&message)`, as DecodeQueue::run says. A message that has to wait leaves gRPC's memory:

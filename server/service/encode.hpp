@@ -69,6 +69,13 @@ class ResultsEncoder : public ResultVisitor {
 
   explicit ResultsEncoder(std::uint64_t message_bytes_max) : bytes_max_(message_bytes_max) {}
 
+  // Writes the last transaction that was visited.
+  void flush();
+  // The upper bound for the current message. The subclass may put more into the message.
+  std::uint64_t message_bytes() const { return message_bytes_; }
+  void add_bytes(std::uint64_t bytes) { message_bytes_ += bytes; }
+  static void fill_row(const Transaction& transaction, v1::TransactionResult* row);
+
   // Whether the current message can take results of `batch`.
   virtual bool open_for(BatchNumber batch) const = 0;
   // Ends the current message, if there is one, and begins the next.
@@ -78,7 +85,6 @@ class ResultsEncoder : public ResultVisitor {
 
  private:
   bool take(const ReadValue& value);
-  void flush();
 
   const std::uint64_t bytes_max_;
   std::uint64_t message_bytes_ = 0;      // upper bound for the current message

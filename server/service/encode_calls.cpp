@@ -16,7 +16,7 @@ v1::ServerSection::State state_of(DatabaseStatus::State state) {
 
 void fill_parked(const ParkedTransaction& parked, v1::ParkedTransaction* message) {
   message->set_id(parked.id);
-  if (parked.session) message->set_session(parked.session->bytes.data(), parked.session->bytes.size());
+  if (parked.session) message->set_session(parked.session->bytes.data(), kShownSessionBytes);
   message->set_request(parked.request);
   message->set_index(parked.index);
   message->set_guard(parked.guard);

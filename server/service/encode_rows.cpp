@@ -33,15 +33,16 @@ void fill_read(const ReadValue& value, v1::Read* message) {
   message->set_own_write(!value.version.has_value());
 }
 
-void RowsEncoder::put(const Transaction& transaction) {
-  v1::TransactionResult* result = rows_->add_results();
-  fill_result(transaction.result, result);
-  if (transaction.guard_value) fill_read(*transaction.guard_value, result->mutable_guard_value());
+void ResultsEncoder::fill_row(const Transaction& transaction, v1::TransactionResult* row) {
+  fill_result(transaction.result, row);
+  if (transaction.guard_value) fill_read(*transaction.guard_value, row->mutable_guard_value());
   for (const Read& read : transaction.reads) {
-    v1::Read* message = result->add_reads();
+    v1::Read* message = row->add_reads();
     message->set_operation(read.operation);
     fill_read(read.value, message);
   }
 }
+
+void RowsEncoder::put(const Transaction& transaction) { fill_row(transaction, rows_->add_results()); }
 
 }  // namespace kilokv::server

@@ -1,6 +1,7 @@
 #include "server/service/identity.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace kilokv::server {
 
@@ -21,7 +22,14 @@ Result<RequestIdentity> parse_identity(const v1::RequestId& id) {
   RequestIdentity identity;
   identity.number = id.number();
   identity.acknowledged_through = id.acknowledged_through();
-  if (id.session().empty()) return identity;
+  if (id.session().empty()) {
+    if (id.holder() == 0) return identity;
+    return Status::invalid({.field = "id.holder",
+                            .limit = "0 without a session",
+                            .actual = std::to_string(id.holder()),
+                            .setting = ""})
+        .because(ErrorReason::not_allowed);
+  }
   Result<SessionId> session = parse_session(id.session(), "id.session");
   if (!session.ok()) return session.status();
   if (id.number() == 0) {
@@ -29,6 +37,7 @@ Result<RequestIdentity> parse_identity(const v1::RequestId& id) {
         .because(ErrorReason::missing_field);
   }
   identity.session = *session;
+  identity.holder = id.holder();
   return identity;
 }
 

@@ -1,4 +1,4 @@
-// The identity of a request: session, number, acknowledgement.
+// The identity of a request: session, holder, number, acknowledgement.
 // Thread safety: pure functions.
 #pragma once
 

@@ -5,6 +5,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "server/core/access/access_check.hpp"
 #include "server/core/one_line.hpp"
 #include "server/service/access_calls.hpp"
+#include "server/service/attach_call.hpp"
 #include "server/service/audit_log.hpp"
 #include "server/service/batch_call.hpp"
 #include "server/service/call_sink.hpp"
@@ -211,6 +213,7 @@ Result<CancelTarget> target_of(const v1::CancelRequest& request, const engine::T
       Result<SessionId> session = parse_session(request.transactions().session(), "transactions.session");
       if (!session.ok()) return session.status();
       target.session = *session;
+      target.holder = request.transactions().holder();
       target.request = request.transactions().number();
       const auto& indices = request.transactions().indices();
       KStatus status = check_limit("transactions.indices", static_cast<std::uint64_t>(indices.size()),
@@ -255,11 +258,27 @@ template <class AnyCall>
 KStatus check_cancel(const AnyCall& call, const Database& database, const CancelTarget& target) {
   if (const auto rights = call.rights(database); !rights.ok()) return rights.status();
   if (target.session) {
-    const KStatus status = database.check_session(call.client(), *target.session);
-    return status.code() == StatusCode::permission_denied ? status : KStatus();
+    const KStatus status = database.check_session(call.client(), {*target.session, target.holder});
+    return status.reason() == ErrorReason::session_unknown ? KStatus() : status;
   }
   if (target.filter && target.filter->client == call.client()->name) return {};
   return call.need_admin(database, target.filter ? "parked" : "parked_id");
+}
+
+// A call has done what it had to do. This answers it with the list, which may take long. So the answer worker, which
+// calls this, passes long lists on.
+template <class AnyCall>
+void answer_with(const std::shared_ptr<SessionList>& list, const AttachTarget& target, const Database& database,
+                 CallEnvironment* environment, const std::shared_ptr<AnyCall>& call) {
+  const auto fill = [call, list, target, &database] {
+    if (call->is_over()) return;
+    const Result<std::shared_ptr<const Rights>> rights = call->rights(database);
+    KStatus status = rights.ok() ? database.add_results(target, list.get()) : rights.status();
+    if (status.ok()) fill_list(*list, target, *rights == nullptr ? nullptr : &(*rights)->read, &call->response);
+    call->end(status);
+  };
+  const std::uint64_t bytes = std::min(list->bytes, target.bytes_max);  // more does not go into the answer
+  if (const KStatus status = environment->run_by(call->client(), bytes, fill); !status.ok()) call->end(status);
 }
 
 // Leaves only keys that may be read.
@@ -294,6 +313,7 @@ const std::unordered_map<std::string_view, KiloKvService::Begin>& KiloKvService:
       {"OpenSession", &KiloKvService::OpenSession},
       {"KeepSessionAlive", &KiloKvService::KeepSessionAlive},
       {"CloseSession", &KiloKvService::CloseSession},
+      {"AttachSession", &KiloKvService::AttachSession},
       {"Get", &KiloKvService::Get},
       {"Scan", &KiloKvService::Scan},
       {"ListParked", &KiloKvService::ListParked},
@@ -393,7 +413,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::KeepSessionAlive(CallContext* con
       &environment_, context, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
-        call->end(database->keep_alive(call->client(), *session));
+        call->end(database->keep_alive(call->client(), {*session, call->request.holder()}));
       });
 }
 
@@ -402,8 +422,32 @@ grpc::ServerGenericBidiReactor* KiloKvService::CloseSession(CallContext* context
       &environment_, context, [](const auto& call, Database* database) {
         const Result<SessionId> session = parse_session(call->request.session(), "session");
         if (!session.ok()) return call->refuse(session.status());
-        database->close_session(call->client(), call->caller().login, *session,
+        database->close_session(call->client(), call->caller().login, {*session, call->request.holder()},
                                 [call](const KStatus& status) { call->end(status); });
+      });
+}
+
+grpc::ServerGenericBidiReactor* KiloKvService::AttachSession(CallContext* context) {
+  const std::string peer = context->peer();
+  return take_for_database<v1::AttachSessionRequest, v1::AttachSessionResponse>(
+      &environment_, context, [this, peer](const auto& call, Database* database) {
+        const Result<AttachTarget> target = attach_target(call->request, environment_.options.message_bytes_max);
+        if (!target.ok()) return call->refuse(target.status());
+        // The process may end before the attach is answered. So the log tells of it before it can be in force.
+        AttachBegins begins = [this, call, peer, session = target->session](BatchNumber batch, std::uint64_t holder) {
+          note_attach(call->caller().login.get(), peer, {session, holder}, batch);
+        };
+        database->attach_session(
+            call->client(), call->caller().login, *target,
+            [this, call, database, peer, target = *target](Result<SessionList> list) {
+              if (list.ok()) {
+                auto shared = std::make_shared<SessionList>(std::move(*list));
+                return answer_with(shared, target, *database, &environment_, call);
+              }
+              note_attach_refused(call->caller().login.get(), peer, target.session, list.status());
+              call->end(list.status());
+            },
+            std::move(begins));
       });
 }
 
@@ -583,6 +627,19 @@ void KiloKvService::note_denied(const std::string& user, const std::string& peer
     audit_log()->warn("kilokvd audit refused changes of users, roles or tokens refused={} last_user={} last_peer={}",
                       count, user, one_line(peer));
   }
+}
+
+void KiloKvService::note_attach(const Login* login, const std::string& peer, const HeldSession& session,
+                                BatchNumber batch) {
+  if (const auto left_out = attaches_.next()) log_attach_begins(login, peer, session, batch, *left_out);
+}
+
+// Only what a client could use to find sessions of others.
+void KiloKvService::note_attach_refused(const Login* login, const std::string& peer, const SessionId& session,
+                                        const KStatus& status) {
+  const ErrorReason reason = status.reason();
+  if (reason != ErrorReason::session_unknown && reason != ErrorReason::right_missing) return;
+  if (const std::uint64_t count = attaches_refused_.count()) log_attach_refused(count, login, peer, session, status);
 }
 
 // Called when a change is durable, before it is answered.

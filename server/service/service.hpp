@@ -82,6 +82,7 @@ class KiloKvService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* OpenSession(CallContext* context);
   grpc::ServerGenericBidiReactor* KeepSessionAlive(CallContext* context);
   grpc::ServerGenericBidiReactor* CloseSession(CallContext* context);
+  grpc::ServerGenericBidiReactor* AttachSession(CallContext* context);
   grpc::ServerGenericBidiReactor* Get(CallContext* context);
   grpc::ServerGenericBidiReactor* Scan(CallContext* context);
   grpc::ServerGenericBidiReactor* ListParked(CallContext* context);
@@ -93,6 +94,9 @@ class KiloKvService final : public grpc::CallbackGenericService {
   void end_without_login(const Database& database);
   kilokv::Status place_for(SessionStream* stream);
   void note_denied(const std::string& user, const std::string& peer);
+  void note_attach(const Login* login, const std::string& peer, const HeldSession& session, BatchNumber batch);
+  void note_attach_refused(const Login* login, const std::string& peer, const SessionId& session,
+                           const kilokv::Status& status);
   void fill_memory(const DatabaseStatus& status, v1::MemorySection* section) const;
 
   CallEnvironment environment_;
@@ -100,7 +104,9 @@ class KiloKvService final : public grpc::CallbackGenericService {
   const ServerInfo info_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<bool> insecure_{false};
-  RareLine denied_, late_calls_;
+  static constexpr std::uint32_t kAttachLinesPerSecond = 100;
+  RareLine denied_, late_calls_, attaches_refused_;
+  FewLines attaches_{kAttachLinesPerSecond};
   SharedLimit streams_limit_;
 };
 

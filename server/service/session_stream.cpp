@@ -19,11 +19,13 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 
 // For a message that is not to be parsed, because it is too long or refused: reads only the number, which the refusal
-// names, and the session, to which a first message binds the stream. Skips everything else. So it takes no more memory
-// than the bytes themselves.
+// names, and the session with its holder, to which a first message binds the stream. Skips everything else. So it takes
+// no more memory than the bytes themselves.
 Status read_head(grpc::ByteBuffer* buffer, v1::SessionRequest* head) {
   constexpr auto kNumber =
       WireFormatLite::MakeTag(v1::SessionRequest::kNumberFieldNumber, WireFormatLite::WIRETYPE_VARINT);
+  constexpr auto kHolder =
+      WireFormatLite::MakeTag(v1::SessionRequest::kHolderFieldNumber, WireFormatLite::WIRETYPE_VARINT);
   constexpr auto kSession =
       WireFormatLite::MakeTag(v1::SessionRequest::kSessionFieldNumber, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
   grpc::ProtoBufferReader reader(buffer);
@@ -31,10 +33,10 @@ Status read_head(grpc::ByteBuffer* buffer, v1::SessionRequest* head) {
   google::protobuf::io::CodedInputStream input(&reader);
   while (const std::uint32_t tag = input.ReadTag()) {
     bool good = false;
-    if (tag == kNumber) {
-      std::uint64_t number = 0;
-      good = input.ReadVarint64(&number);
-      head->set_number(number);
+    if (tag == kNumber || tag == kHolder) {
+      std::uint64_t value = 0;
+      good = input.ReadVarint64(&value);
+      tag == kNumber ? head->set_number(value) : head->set_holder(value);
     } else if (tag == kSession) {
       good = WireFormatLite::ReadBytes(&input, head->mutable_session());
     } else {
@@ -190,8 +192,32 @@ Status SessionStream::bind(const v1::SessionRequest& message) {
     Result<SessionId> session = parse_session(message.session(), "session");
     if (!session.ok()) return session.status();
     session_ = *session;
+    holder_ = message.holder();
   }
   bound_ = true;
+  return {};
+}
+
+// Whether the message is of the session, and of the holder, to which the stream is bound.
+Status SessionStream::check_bound(const v1::SessionRequest& message) const {
+  if (!message.session().empty()) {
+    Result<SessionId> session = parse_session(message.session(), "session");
+    if (!session.ok()) return session.status();
+    if (session_ != *session) {
+      return Status::invalid({.field = "session",
+                              .limit = "empty or that of the first message",
+                              .actual = "another session",
+                              .setting = ""})
+          .because(ErrorReason::not_allowed);
+    }
+  }
+  if (message.holder() != 0 && message.holder() != holder_) {
+    return Status::invalid({.field = "holder",
+                            .limit = "0 or that of the first message, which is " + std::to_string(holder_),
+                            .actual = std::to_string(message.holder()),
+                            .setting = ""})
+        .because(ErrorReason::not_allowed);
+  }
   return {};
 }
 
@@ -206,22 +232,13 @@ Status SessionStream::submit(const v1::SessionRequest& message, grpc::ByteBuffer
     return Status::invalid({.field = "number", .limit = "1 or more", .actual = "0", .setting = ""})
         .because(ErrorReason::missing_field);
   }
-  if (!message.session().empty()) {
-    Result<SessionId> session = parse_session(message.session(), "session");
-    if (!session.ok()) return session.status();
-    if (session_ != *session) {
-      return Status::invalid({.field = "session",
-                              .limit = "empty or that of the first message",
-                              .actual = "another session",
-                              .setting = ""})
-          .because(ErrorReason::not_allowed);
-    }
-  }
+  if (status = check_bound(message); !status.ok()) return status;
   std::unique_ptr<Request> request = (*database)->acquire_request();
   status = decode_request(message, rows != nullptr, rows, {(*database)->key_secret(), environment_->options.limits},
                           &request->transactions);
   if (!status.ok()) return status;
   request->identity.session = session_;
+  request->identity.holder = holder_;
   request->identity.number = message.number();
   request->identity.acknowledged_through = message.acknowledged_through();
   request->client = client_;

@@ -47,6 +47,7 @@ class SessionStream final : public AnswerStream {
   void handled(bool half_closed);
   Status take(grpc::ByteBuffer* buffer, const Status& refused);
   Status bind(const v1::SessionRequest& message);
+  Status check_bound(const v1::SessionRequest& message) const;
   Status submit(const v1::SessionRequest& message, grpc::ByteBuffer* rows, std::uint64_t bytes,
                 std::shared_ptr<Answer> answer);
   void answered(std::uint64_t bytes);
@@ -58,6 +59,7 @@ class SessionStream final : public AnswerStream {
   grpc::ByteBuffer incoming_;
   bool bound_ = false;  // whether the first message has come
   std::optional<SessionId> session_;
+  std::uint64_t holder_ = 0;  // of the session
 
   CallRequests requests_;  // those without a session
 

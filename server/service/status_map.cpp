@@ -31,6 +31,7 @@ v1::ErrorReason reason_of(ErrorReason reason) {
     case ErrorReason::scans_full: return v1::ERROR_REASON_SCANS_FULL;
     case ErrorReason::slow_reader: return v1::ERROR_REASON_SLOW_READER;
     case ErrorReason::session_unknown: return v1::ERROR_REASON_SESSION_UNKNOWN;
+    case ErrorReason::session_fenced: return v1::ERROR_REASON_SESSION_FENCED;
     case ErrorReason::number_acknowledged: return v1::ERROR_REASON_NUMBER_ACKNOWLEDGED;
     case ErrorReason::upload_missing: return v1::ERROR_REASON_UPLOAD_MISSING;
     case ErrorReason::snapshot_too_old: return v1::ERROR_REASON_SNAPSHOT_TOO_OLD;

@@ -1,5 +1,6 @@
 #include "server/storage/log_record.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "engine/base/check.hpp"
@@ -12,6 +13,7 @@ constexpr std::size_t kCrcBytes = 4;
 constexpr std::size_t kSessionEntryBytesMin = 17;  // the kind and the session of an entry that has no more
 
 constexpr std::uint8_t kOpenedByUser = 4;  // an opened session with a user; with the other kinds of SessionEntry
+constexpr std::uint16_t kKnownFlags = kHasAccess | kHasAttach;
 
 void put_sized(std::string_view bytes, std::string* out) {
   KILOKV_CHECK(bytes.size() <= UINT32_MAX);
@@ -30,6 +32,10 @@ void put_sessions(std::span<const SessionEntry> entries, std::string* out) {
         if (!entry.user.empty()) put_sized(entry.user, out);
         break;
       case SessionEntry::Kind::closed: break;
+      case SessionEntry::Kind::attached:
+        put(out, entry.identity.holder);
+        put(out, entry.identity.acknowledged_through);
+        break;
       case SessionEntry::Kind::results:
         put(out, entry.identity.number);
         put(out, entry.identity.acknowledged_through);
@@ -39,6 +45,16 @@ void put_sessions(std::span<const SessionEntry> entries, std::string* out) {
         break;
     }
   }
+}
+
+bool has_attach(std::span<const SessionEntry> entries) {
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const SessionEntry& entry) { return entry.kind == SessionEntry::Kind::attached; });
+}
+
+std::uint16_t flags_of(const LogRecord& record) {
+  return static_cast<std::uint16_t>((record.access.empty() ? 0 : kHasAccess) |
+                                    (has_attach(record.sessions) ? kHasAttach : 0));
 }
 
 void put_access(std::span<const std::string> changes, std::string* out) {
@@ -78,6 +94,11 @@ SessionEntry read_session(Reader* reader) {
       if (kind == kOpenedByUser && entry.user.empty()) reader->fail();
       return entry;
     case SessionEntry::Kind::closed: return entry;
+    case SessionEntry::Kind::attached:
+      entry.identity.holder = reader->get<std::uint64_t>();
+      entry.identity.acknowledged_through = reader->get<std::uint64_t>();
+      if (entry.identity.holder == 0) reader->fail();
+      return entry;
     case SessionEntry::Kind::results:
       entry.identity.number = reader->get<std::uint64_t>();
       entry.identity.acknowledged_through = reader->get<std::uint64_t>();
@@ -99,7 +120,7 @@ std::uint32_t encode_record(const LogRecord& record, std::uint32_t previous_crc,
   const std::size_t begin = out->size();
   put(out, kRecordMagic);
   put(out, kRecordFormat);
-  put(out, record.access.empty() ? std::uint16_t{0} : kHasAccess);
+  put(out, flags_of(record));
   put(out, previous_crc);
   put(out, record.transactions);
   put(out, record.header.number);
@@ -131,10 +152,10 @@ Result<RecordView> RecordView::parse(std::string_view bytes) {
   if (reader.get<std::uint32_t>() != kRecordMagic) return damaged("not a log record");
   const auto format = reader.get<std::uint16_t>();
   const auto flags = reader.get<std::uint16_t>();
-  if (format != kRecordFormat || (flags & ~kHasAccess) != 0) {
+  if (format != kRecordFormat || (flags & ~kKnownFlags) != 0) {
     return Status(StatusCode::failed_precondition, ErrorReason::failed,
                   "log record has format " + std::to_string(format) + ", flags " + std::to_string(flags) +
-                      "; this version reads format 1, flags 0 and 1");
+                      "; this version reads format 1, flags 0 to 3");
   }
   view.previous_crc_ = reader.get<std::uint32_t>();
   view.transactions_ = reader.get<std::uint32_t>();
@@ -156,7 +177,7 @@ Result<RecordView> RecordView::parse(std::string_view bytes) {
   if (view.sessions_ > left / kSessionEntryBytesMin) return damaged("more session entries than its bytes hold");
   if (Status status = view.parse_writes(&reader, key_bytes, value_bytes); !status.ok()) return status;
   view.session_entries_ = reader.rest();
-  if (Status status = view.parse_sessions(&reader, view.sessions_); !status.ok()) return status;
+  if (Status status = view.parse_sessions(&reader, (flags & kHasAttach) != 0); !status.ok()) return status;
   if ((flags & kHasAccess) != 0) {
     if (Status status = view.parse_access(&reader); !status.ok()) return status;
   }
@@ -201,9 +222,14 @@ Status RecordView::parse_writes(Reader* reader, std::uint64_t key_bytes, std::ui
   return fits && next_version_ <= kVersionMax ? Status() : damaged("a version is beyond the batch");
 }
 
-Status RecordView::parse_sessions(Reader* reader, std::uint32_t sessions) {
-  for (std::uint32_t i = 0; i < sessions && reader->good(); ++i) read_session(reader);
-  return reader->good() ? Status() : damaged("session entries are cut short or unknown");
+// `has_attach`: what the flags say.
+Status RecordView::parse_sessions(Reader* reader, bool has_attach) {
+  bool attaches = false;
+  for (std::uint32_t i = 0; i < sessions_ && reader->good(); ++i) {
+    attaches |= read_session(reader).kind == SessionEntry::Kind::attached;
+  }
+  if (!reader->good()) return damaged("session entries are cut short or unknown");
+  return attaches == has_attach ? Status() : damaged("its flags contradict its session entries");
 }
 
 // Checks the lengths; core checks what is in the changes.

@@ -21,7 +21,8 @@ namespace kilokv::server::storage {
 inline constexpr std::uint32_t kRecordMagic = 0x474F4C4B;  // "KLOG"
 inline constexpr std::uint16_t kRecordFormat = 1;
 inline constexpr std::size_t kRecordHeaderBytes = 96;
-inline constexpr std::uint16_t kHasAccess = 1;  // a flag: the record has changes of the access table
+// Flags: the record has changes of the access table; it has an entry of a session that got a new holder.
+inline constexpr std::uint16_t kHasAccess = 1, kHasAttach = 2;
 
 // Appends the record to `out`. Returns its CRC, which the next record carries as `previous_crc`.
 // Requires: record.header.number >= 1; the columns are consistent.
@@ -48,7 +49,7 @@ class RecordView {
 
  private:
   Status parse_writes(Reader* reader, std::uint64_t key_bytes, std::uint64_t value_bytes);
-  Status parse_sessions(Reader* reader, std::uint32_t sessions);
+  Status parse_sessions(Reader* reader, bool has_attach);
   Status parse_access(Reader* reader);
   Status visit_writes(RecoveryVisitor* visitor) const;
   Status visit_sessions(RecoveryVisitor* visitor) const;

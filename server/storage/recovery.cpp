@@ -171,7 +171,7 @@ Status Recovery::visit_sessions() {
     if (generation_ != checkpoint_.generation) continue;  // belongs to an older or an unfinished checkpoint
     ++count;
     if (Status status = decode_session(view_of(it->value()), &session); !status.ok()) {
-      return damaged("session " + hex_of(view_of(it->key()).substr(8)), status);
+      return damaged("session " + shown(session.session), status);
     }
     if (Status status = visitor_->session(session); !status.ok()) return status;
   }

@@ -8,15 +8,16 @@ namespace {
 
 constexpr std::uint8_t kValueFormat = 1;        // of each kind of value in this file, but
 constexpr std::uint8_t kUserSessionFormat = 2;  // of a session that a user has opened
+constexpr std::uint8_t kHeldSessionFormat = 3;  // of a session that a client has attached to, a user's or nobody's
 
 Status malformed(const char* what) { return {StatusCode::data_loss, std::string(what) + " is malformed or cut short"}; }
 
-Status check_format(Reader* reader, const char* what) {
+Status check_format(Reader* reader, const char* what, const char* known = "format 1") {
   const auto format = reader->get<std::uint8_t>();
   if (!reader->good()) return malformed(what);
   if (format == kValueFormat) return {};
   return {StatusCode::failed_precondition, ErrorReason::failed,
-          std::string(what) + " has format " + std::to_string(format) + "; this version reads format 1"};
+          std::string(what) + " has format " + std::to_string(format) + "; this version reads " + known};
 }
 
 void put_sized(std::string* out, std::string_view bytes) {
@@ -92,9 +93,12 @@ Status decode_session_key(std::string_view bytes, std::uint64_t* generation, Sto
 
 std::string encode_session(const StoredSession& session) {
   std::string out;
-  put(&out, session.user.empty() ? kValueFormat : kUserSessionFormat);
+  const bool is_held = session.holder > 0;
+  const std::uint8_t unheld_format = session.user.empty() ? kValueFormat : kUserSessionFormat;
+  put(&out, is_held ? kHeldSessionFormat : unheld_format);
   put(&out, session.lease_us);
-  if (!session.user.empty()) put_sized(&out, session.user);
+  if (is_held || !session.user.empty()) put_sized(&out, session.user);
+  if (is_held) put(&out, session.holder);
   put(&out, session.acknowledged_through);
   put(&out, std::uint64_t{session.requests.size()});
   for (const StoredSession::Request& request : session.requests) {
@@ -109,16 +113,19 @@ std::string encode_session(const StoredSession& session) {
 
 Status decode_session(std::string_view bytes, StoredSession* session) {
   Reader reader(bytes);
-  const bool of_user = !bytes.empty() && static_cast<std::uint8_t>(bytes.front()) == kUserSessionFormat;
-  if (of_user) {
+  const std::uint8_t format = bytes.empty() ? std::uint8_t{0} : static_cast<std::uint8_t>(bytes.front());
+  const bool of_user = format == kUserSessionFormat, is_held = format == kHeldSessionFormat;
+  if (of_user || is_held) {
     reader.get<std::uint8_t>();
-  } else if (Status status = check_format(&reader, "session record"); !status.ok()) {
+  } else if (Status status = check_format(&reader, "session record", "formats 1 to 3"); !status.ok()) {
     return status;
   }
   session->lease_us = reader.get<DurationUs>();
   session->user.clear();
-  if (of_user) session->user = reader.bytes(reader.get<std::uint32_t>());
+  if (of_user || is_held) session->user = reader.bytes(reader.get<std::uint32_t>());
   if (of_user && session->user.empty()) return malformed("session record");
+  session->holder = is_held ? reader.get<std::uint64_t>() : 0;
+  if (is_held && session->holder == 0) return malformed("session record");
   session->acknowledged_through = reader.get<std::uint64_t>();
   const auto requests = reader.get<std::uint64_t>();
   session->requests.clear();

@@ -107,8 +107,8 @@ class CheckingDatabase final : public Database {
     KILOKV_CHECK(lease_us >= options_.session_lease_us_min && lease_us <= options_.session_lease_us_max);
     done(SessionId{}, lease_us);
   }
-  Status keep_alive(const std::shared_ptr<Client>&, const SessionId&) override { return {}; }
-  Status check_session(const std::shared_ptr<Client>&, const SessionId&) const override { return {}; }
+  Status keep_alive(const std::shared_ptr<Client>&, const HeldSession&) override { return {}; }
+  Status check_session(const std::shared_ptr<Client>&, const HeldSession&) const override { return {}; }
   const Access& access() const override { return access_; }
   Access::Table durable_access() override { return access_.latest(); }
   TimeUs time_of_day() const override { return unix_us_now(); }
@@ -124,10 +124,34 @@ class CheckingDatabase final : public Database {
     if (begins) begins(1, "");
     done(BatchNumber{1});
   }
-  void close_session(std::shared_ptr<Client>, std::shared_ptr<const Login>, const SessionId&,
+  void close_session(std::shared_ptr<Client>, std::shared_ptr<const Login>, const HeldSession&,
                      std::function<void(Status)> done) override {
     done({});
   }
+  // Lists three requests. The second one has the results that the position leaves.
+  void attach_session(std::shared_ptr<Client>, std::shared_ptr<const Login> login, const AttachTarget& target,
+                      std::function<void(Result<SessionList>)> done, AttachBegins begins = {}) override {
+    check_caller();
+    KILOKV_CHECK((login == nullptr) == (as_ == As::without_logins));
+    KILOKV_CHECK(target.bytes_max > 0);
+    if (begins && target.holder == 0) begins(1, 1);
+    SessionList list{.holder = std::max<std::uint64_t>(target.holder, 1), .lease_us = 1000};
+    for (std::uint64_t number = 1; number <= 3; ++number) {
+      if (number < target.from.number) continue;
+      ListedRequest& listed = list.requests.emplace_back();
+      listed.number = number;
+      listed.transactions = 4;
+      listed.in_flight = true;
+      listed.decided = number == 2 ? 3 : 0;
+      listed.parked = number == 1 ? 4 : 1;
+      const std::uint64_t shown = number == target.from.number ? target.from.results : 0;
+      if (shown >= listed.decided) continue;
+      listed.shown = static_cast<std::uint32_t>(shown);
+      listed.results.push_back(std::make_shared<test::CommittedSlice>(listed.decided));
+    }
+    done(std::move(list));
+  }
+  Status add_results(const AttachTarget&, SessionList*) const override { return {}; }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override {
     check_caller();
     KILOKV_CHECK((request.login == nullptr) == (as_ == As::without_logins));
@@ -180,9 +204,10 @@ class CheckingDatabase final : public Database {
 };
 
 // tests/fuzz/seeds.py has the same order.
-constexpr std::array<const char*, 14> kMethods = {
-    "Execute",    "UploadReadSet", "OpenSession", "KeepSessionAlive", "CloseSession", "Get",          "Scan",
-    "ListParked", "Cancel",        "Status",      "ExecuteBatch",     "Session",      "ChangeAccess", "ListAccess"};
+constexpr std::array<const char*, 15> kMethods = {"Execute",      "UploadReadSet", "OpenSession",  "KeepSessionAlive",
+                                                  "CloseSession", "Get",           "Scan",         "ListParked",
+                                                  "Cancel",       "Status",        "ExecuteBatch", "Session",
+                                                  "ChangeAccess", "ListAccess",    "AttachSession"};
 constexpr std::size_t kSession = 11, kMessagesMax = 8;
 
 // A call that sends all messages, and reads the answers meanwhile.

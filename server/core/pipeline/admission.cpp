@@ -81,8 +81,8 @@ Status Admission::complete_with_upload(AdmittedRequest* request) {
   if (content.uploaded_keys == 0) return {};
   request->uploaded = {content.uploaded_keys, digest_of(content.transactions), request->rights};
   Result<std::shared_ptr<Upload>> upload =
-      core_->sessions.take_upload(*request->identity.session, request->identity.number, request->client.get(),
-                                  request->uploaded, &content.transactions);
+      core_->sessions.take_upload({*request->identity.session, request->identity.holder}, request->identity.number,
+                                  request->client.get(), request->uploaded, &content.transactions);
   if (!upload.ok()) return upload.status();
   request->upload = std::move(*upload);
   request->own_batch = content.transactions.guard_kind.size() > core_->options.guards_max;
@@ -91,8 +91,8 @@ Status Admission::complete_with_upload(AdmittedRequest* request) {
 
 void Admission::give_back_upload(AdmittedRequest* request) {
   if (request->upload == nullptr) return;
-  core_->sessions.put_back(*request->identity.session, request->identity.number, std::move(request->upload),
-                           &request->content->transactions);
+  core_->sessions.put_back({*request->identity.session, request->identity.holder}, request->identity.number,
+                           std::move(request->upload), &request->content->transactions);
 }
 
 // Returns null with a status that is not ok if the request is refused. Returns null with ok if the session answered it,

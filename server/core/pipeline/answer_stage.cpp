@@ -37,6 +37,9 @@ void AnswerStage::answer(Batch* batch) {
         static_cast<void>(core_->sessions.close(*entry.identity.session));
         core_->executor_worker->notify();  // it frees what the session held
         break;
+      case SessionEntry::Kind::attached:
+        core_->sessions.attached(*entry.identity.session, entry.identity.holder);
+        break;
       case SessionEntry::Kind::results: break;  // answer_part() delivers them
     }
   }

@@ -1,5 +1,6 @@
 #include "server/core/pipeline/session_changes.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -117,19 +118,69 @@ void SessionChanges::close_all_of(const std::string& user) {
 }
 
 void SessionChanges::close(const std::shared_ptr<Client>& client, std::shared_ptr<const Login> login,
-                           const SessionId& session, std::function<void(Status)> done) {
-  if (Status status = core_->sessions.check_owner(session, client.get()); !status.ok()) {
+                           const HeldSession& session, std::function<void(Status)> done) {
+  if (Status status = core_->sessions.check_holder(session, client.get()); !status.ok()) {
     return done(status.as_not_run());
   }
   if (Status status = commands_->enter(client); !status.ok()) return done(std::move(status));
-  SessionEntry entry;
-  entry.kind = SessionEntry::Kind::closed;
-  entry.identity.session = session;
-  execute_->post(client, [this, entry, login = std::move(login), done = commands_->returning(client, std::move(done))] {
-    if (Status allowed = check_login(login.get()); !allowed.ok()) return done(std::move(allowed));
-    batcher_->attach(entry);
-    batcher_->attach([done] { done(Status()); });
-  });
+  execute_->post(
+      client, [this, client, session, login = std::move(login), done = commands_->returning(client, std::move(done))] {
+        Status allowed = check_login(login.get());
+        // Another client may have attached meanwhile. Its session must not end.
+        if (allowed.ok()) allowed = core_->sessions.check_holder(session, client.get());
+        if (allowed.reason() == ErrorReason::session_unknown) allowed = {};  // it has ended by itself
+        if (!allowed.ok()) return done(allowed.as_not_run());
+        SessionEntry entry;
+        entry.kind = SessionEntry::Kind::closed;
+        entry.identity.session = session.id;
+        batcher_->attach(entry);
+        batcher_->attach([done] { done(Status()); });
+      });
+}
+
+void SessionChanges::attach(const std::shared_ptr<Client>& client, std::shared_ptr<const Login> login,
+                            const AttachTarget& target, AttachBegins begins,
+                            std::function<void(Result<SessionList>)> done) {
+  if (core_->draining.load(std::memory_order_acquire)) return done(draining().as_not_run());
+  if (Status status = core_->sessions.check_owner(target.session, client.get()); !status.ok()) {
+    return done(status.as_not_run());
+  }
+  if (Status status = commands_->enter(client); !status.ok()) return done(std::move(status));
+  const auto call = std::make_shared<AttachCall>(
+      AttachCall{client, std::move(login), target, std::move(begins), commands_->returning(client, std::move(done))});
+  execute_->post(client, [this, call] { call->target.holder == 0 ? attach_now(call) : list_now(call); });
+}
+
+// A command.
+void SessionChanges::attach_now(const std::shared_ptr<AttachCall>& call) {
+  if (Status allowed = check_login(call->login.get()); !allowed.ok()) return call->done(std::move(allowed));
+  const Result<SessionEntry> entry = core_->sessions.attach(call->target.session, call->client, call->target.attempt,
+                                                            core_->environment.clock->monotonic_us());
+  if (!entry.ok()) return call->done(entry.status().as_not_run());
+  call->target.holder = entry->identity.holder;
+  last_attach_ = core_->executed.batch() + 1;  // it goes with the next batch
+  if (call->begins) call->begins(last_attach_, call->target.holder);
+  batcher_->attach(*entry);
+  batcher_->attach([this, call] { execute_->post(call->client, [this, call] { list_now(call); }); });
+}
+
+// A command. What is parked now, and what was decided up to the newest batch, are of the same moment. The rest of the
+// requests in flight is queued, or about to be. Whoever asks as a holder may ask before the attach is durable. A crash
+// would then take the holder back, and nothing of the list would be final. So the answer waits.
+void SessionChanges::list_now(const std::shared_ptr<AttachCall>& call) {
+  if (Status allowed = check_login(call->login.get()); !allowed.ok()) return call->done(std::move(allowed));
+  const AttachTarget& target = call->target;
+  Result<SessionList> list =
+      core_->sessions.list({target.session, target.holder}, call->client.get(), target.from.number);
+  if (!list.ok()) return call->done(list.status().as_not_run());
+  for (ListedRequest& listed : list->requests) {
+    if (!listed.in_flight) continue;
+    listed.parked = static_cast<std::uint32_t>(waiting_->parked_of({target.session, listed.number}));
+  }
+  list->boundary = core_->executed.batch();
+  const auto shared = std::make_shared<SessionList>(std::move(*list));
+  core_->when_answered(std::max({shared->boundary, last_attach_, core_->access.last_change()}),
+                       [call, shared] { call->done(std::move(*shared)); });
 }
 
 }  // namespace kilokv::server

@@ -57,6 +57,7 @@ Status SessionTable::restore(const StoredSession& stored, TimeUs now_us) {
   if (stored.piece == 0) {
     session = std::make_shared<Session>(stored.session, stored.lease_us, stored.user, now_us, &bytes_, limits_.uploads);
     session->acknowledged_through = stored.acknowledged_through;
+    session->newest_holder = session->durable_holder = stored.holder;
     insert_restored(session, now_us);
   } else {
     session = find(stored.session);
@@ -92,6 +93,13 @@ Status SessionTable::check_restored(std::uint64_t log_bytes) const {
       Status::kNoRetry);
 }
 
+// The checkpoint may have a later holder.
+void SessionTable::restore_holder(Session* session, const RequestIdentity& attached) {
+  session->newest_holder = session->durable_holder = std::max(session->durable_holder, attached.holder);
+  Dropped dropped;
+  session->acknowledge(attached.acknowledged_through, &dropped);
+}
+
 Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
   const std::shared_ptr<Session> session = find(*entry.identity.session);
   switch (entry.kind) {
@@ -103,6 +111,9 @@ Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
       }
       return {};
     case SessionEntry::Kind::closed: return session == nullptr ? Status() : close(*entry.identity.session);
+    case SessionEntry::Kind::attached:
+      if (session != nullptr) restore_holder(session.get(), entry.identity);
+      return {};
     case SessionEntry::Kind::results:
       if (session == nullptr) {
         return {};
@@ -128,7 +139,8 @@ Status SessionTable::show_pieces(const Session& session, const std::function<Sta
     if (session.closed) {
       return {};
     }
-    piece = {session.id, session.lease_us, session.acknowledged_through, {}, session.user};
+    piece = {session.id,   session.lease_us, session.acknowledged_through, {},
+             session.user, /*piece=*/0,      session.durable_holder};
     requests.assign(session.requests.begin(), session.requests.end());
   }
   std::size_t bytes = 0;

@@ -77,18 +77,18 @@ static bool same_content(const UploadedPart& known, const Hash128& digest, std::
 }
 
 // Checks who asks, and the number. If both are right, renews the lease and acknowledges. Requires the session's lock.
-Status SessionTable::enter(Session* session, const Client* client, std::uint64_t number,
-                           std::uint64_t acknowledged_through, TimeUs now_us, Dropped* dropped) {
+Status SessionTable::enter(Session* session, const Client* client, const RequestIdentity& identity, TimeUs now_us,
+                           Dropped* dropped) {
   if (session->closed) {
     return unknown_session();
   }
-  if (!session->allows(client)) return session_of_other();
-  const std::uint64_t acknowledged = std::max(session->acknowledged_through, acknowledged_through);
-  if (number <= acknowledged) {
-    return acknowledged_already(number, acknowledged);
+  if (Status status = session->check(client, identity.holder); !status.ok()) return status;
+  const std::uint64_t acknowledged = std::max(session->acknowledged_through, identity.acknowledged_through);
+  if (identity.number <= acknowledged) {
+    return acknowledged_already(identity.number, acknowledged);
   }
   session->renew(now_us);
-  session->acknowledge(acknowledged_through, dropped);
+  session->acknowledge(identity.acknowledged_through, dropped);
   return {};
 }
 
@@ -173,9 +173,7 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
     Dropped dropped;  // freed after the lock
     {
       const std::scoped_lock lock(session->mutex);
-      if (Status status = enter(session.get(), header.client.get(), header.identity.number,
-                                header.identity.acknowledged_through, now_us, &dropped);
-          !status.ok()) {
+      if (Status status = enter(session.get(), header.client.get(), header.identity, now_us, &dropped); !status.ok()) {
         return refused(std::move(status));
       }
       if (!session->owner.known()) session->give_owner(SessionOwner(header.client));
@@ -193,7 +191,8 @@ SessionAdmission SessionTable::begin(const RequestHeader& header, TimeUs now_us)
   }
 }
 
-// Returns nothing if the request has left the table, or has got more results, in the meantime.
+// Returns nothing if the request has left the table, or has got more results, or the session has got another holder, in
+// the meantime.
 std::optional<SessionAdmission> SessionTable::admit_known(Session* session, RequestState* request,
                                                           const RequestHeader& header) const {
   Replay replay(header.sink, request->stored_now());
@@ -201,7 +200,7 @@ std::optional<SessionAdmission> SessionTable::admit_known(Session* session, Requ
     if (Status status = header.may_show(replay.slices()); !status.ok()) return refused(std::move(status));
   }
   AttachedSinks::Sinks gone;
-  std::optional<SessionAdmission> admission = attach(session, request, header, &replay, &gone);
+  std::optional<SessionAdmission> admission = join(session, request, header, &replay, &gone);
   for (const std::shared_ptr<ResponseSink>& sink : gone) {
     sink->fail(Status(StatusCode::cancelled, "the client has gone away"));
   }
@@ -222,9 +221,8 @@ static Status too_many_calls() {
 }
 
 // The part of admit_known() that needs the locks. Afterwards the caller shows the replay, unless the call is refused.
-std::optional<SessionAdmission> SessionTable::attach(Session* session, RequestState* request,
-                                                     const RequestHeader& header, Replay* replay,
-                                                     AttachedSinks::Sinks* gone) const {
+std::optional<SessionAdmission> SessionTable::join(Session* session, RequestState* request, const RequestHeader& header,
+                                                   Replay* replay, AttachedSinks::Sinks* gone) const {
   const std::scoped_lock request_lock(request->mutex);
   *gone = request->sinks.take_gone();  // otherwise a request that waits for long would collect a sink for each retry
   if (request->stored.size() != replay->slices().size()) return std::nullopt;
@@ -233,7 +231,8 @@ std::optional<SessionAdmission> SessionTable::attach(Session* session, RequestSt
   SessionAdmission admission;
   {
     const std::scoped_lock lock(session->mutex);
-    if (session->closed || request->dropped || session->request(header.identity.number).get() != request) {
+    if (session->closed || request->dropped || session->request(header.identity.number).get() != request ||
+        header.identity.holder != session->newest_holder) {
       return std::nullopt;
     }
     if (!header.upload_gone) {

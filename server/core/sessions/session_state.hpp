@@ -24,6 +24,8 @@ namespace kilokv::server {
 
 Status unknown_session();
 Status session_of_other();  // it belongs to another user
+// A later client has attached: `holder` calls, and the session belongs to `newest`.
+Status session_fenced(std::uint64_t holder, std::uint64_t newest);
 Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through);
 
 // A set of indices. It takes memory for the indices that it has, however large they are.
@@ -148,6 +150,10 @@ struct SessionTable::Session {
   bool closed = false;
   TimeUs deadline_us;
   std::uint64_t acknowledged_through = 0;
+  // The holders of the session. Nobody but `newest` comes in. `durable` is the last one whose attach is durable. They
+  // differ while an attach is on its way to the log.
+  std::uint64_t newest_holder = 0, durable_holder = 0;
+  std::uint64_t attempt = 0;  // the token of the attach that made the newest holder; 0: it had none
   std::uint64_t stored_bytes = 0, reserved_bytes = 0;
   std::uint32_t in_flight = 0;
   SessionOwner owner;
@@ -159,6 +165,12 @@ struct SessionTable::Session {
   bool allows(const Client* client) const { return client == nullptr || client->user() == user; }
 
   // All below require the mutex.
+  // Whether this holder, who is `client`, may use the session. It may be closed.
+  Status check(const Client* client, std::uint64_t holder) const {
+    if (!allows(client)) return session_of_other();
+    return holder == newest_holder ? Status() : session_fenced(holder, newest_holder);
+  }
+
   // The owner counts the bytes of stored results, and those that are reserved.
   Held* bytes_of_owner() const { return owner.account(&Client::session_bytes); }
   void count_for_owner(std::uint64_t more, std::uint64_t less) {
@@ -166,6 +178,14 @@ struct SessionTable::Session {
   }
   void give_owner(SessionOwner new_owner) {
     if (owner.known() || closed) return;
+    owner = std::move(new_owner);
+    count_for_owner(stored_bytes + reserved_bytes, 0);
+  }
+
+  // The same with an owner from before. It may hold more than its share then.
+  void change_owner(SessionOwner new_owner) {
+    if (!new_owner.known() || closed) return;
+    count_for_owner(0, stored_bytes + reserved_bytes);
     owner = std::move(new_owner);
     count_for_owner(stored_bytes + reserved_bytes, 0);
   }
@@ -241,6 +261,10 @@ struct SessionTable::Session {
     }
   }
 
+  void drop_uploads(Dropped* dropped) {
+    for (auto& entry : uploads) dropped->uploads.push_back(std::move(entry.second));
+    uploads.clear();
+  }
   void drop_idle_uploads(TimeUs now_us, std::vector<std::shared_ptr<Upload>>* dropped) {
     std::erase_if(uploads, [&](auto& entry) {
       if (entry.second->idle_from_us() > now_us) return false;

@@ -28,6 +28,14 @@ Status session_of_other() {
                            {"session", "a session of the same user", "a session of another user", ""});
 }
 
+Status session_fenced(std::uint64_t holder, std::uint64_t newest) {
+  return Status::violating(StatusCode::failed_precondition, ErrorReason::session_fenced,
+                           "another client has attached to the session: this is a call of holder " +
+                               std::to_string(holder) + ", and the session belongs to holder " +
+                               std::to_string(newest) + " now",
+                           {"holder", "holder " + std::to_string(newest), "holder " + std::to_string(holder), ""});
+}
+
 std::size_t SessionTable::SessionIdHash::operator()(const SessionId& id) const {
   std::size_t hash = 0;  // ids are random
   std::memcpy(&hash, id.bytes.data(), sizeof hash);
@@ -101,6 +109,13 @@ Status SessionTable::check_owner(const SessionId& id, const Client* client) cons
   const std::shared_ptr<Session> session = find(id);
   if (session == nullptr) return unknown_session();
   return session->allows(client) ? Status() : session_of_other();
+}
+
+Status SessionTable::check_holder(const HeldSession& held, const Client* client) const {
+  const std::shared_ptr<Session> session = find(held.id);
+  if (session == nullptr) return unknown_session();
+  const std::scoped_lock lock(session->mutex);
+  return session->check(client, held.holder);
 }
 
 std::vector<SessionId> SessionTable::of_user(std::string_view user) const {
@@ -206,8 +221,8 @@ void SessionTable::free_ended(std::size_t most) {
   }
 }
 
-Status SessionTable::touch(const SessionId& id, TimeUs now_us) {
-  const std::shared_ptr<Session> session = find(id);
+Status SessionTable::touch(const HeldSession& held, TimeUs now_us) {
+  const std::shared_ptr<Session> session = find(held.id);
   if (session == nullptr) {
     return unknown_session();
   }
@@ -215,6 +230,7 @@ Status SessionTable::touch(const SessionId& id, TimeUs now_us) {
   if (session->closed) {
     return unknown_session();
   }
+  if (held.holder != session->newest_holder) return session_fenced(held.holder, session->newest_holder);
   session->renew(now_us);
   return {};
 }

@@ -26,6 +26,10 @@
 // and uploads are freed a part at a time (free_ended). They count until then. What a request acknowledges is freed by
 // its own thread, without a lock.
 //
+// A session has a holder: the client that opened it, or that attached to it last. attach() gives it another one, and
+// from then on nobody else comes in. The check is made under the same lock as the admission. So whatever an earlier
+// holder has sent was either admitted before, and list() shows it, or is never admitted.
+//
 // Thread safety: any thread, but deliver() and abandon() of one request never overlap. No lock is held while a sink is
 // called. A sink gets stored results before live ones, and never two calls at once (attached_sinks.hpp). It may submit
 // a request during a call. Order of locks: request, then session. A shard's lock is taken alone.
@@ -51,6 +55,7 @@
 #include "server/core/environment.hpp"
 #include "server/core/request.hpp"
 #include "server/core/sessions/attached_sinks.hpp"
+#include "server/core/sessions/session_list.hpp"
 #include "server/core/sessions/session_owner.hpp"
 #include "server/core/sessions/stored_results.hpp"
 #include "server/core/sessions/upload.hpp"
@@ -137,9 +142,29 @@ class SessionTable {
   std::vector<SessionId> of_user(std::string_view user) const;
   // FAILED_PRECONDITION: there is no such session. PERMISSION_DENIED: it belongs to another user.
   Status check_owner(const SessionId& id, const Client* client) const;
-  // Closes a session, or renews its lease (touch). Errors: FAILED_PRECONDITION: unknown or expired.
+  // The same, and FAILED_PRECONDITION: another client has attached to it.
+  Status check_holder(const HeldSession& session, const Client* client) const;
+  // Closes a session, or renews its lease (touch). Errors: FAILED_PRECONDITION: unknown or expired, and for touch:
+  // another client has attached.
   Status close(const SessionId& id);
-  Status touch(const SessionId& id, TimeUs now_us);
+  Status touch(const HeldSession& session, TimeUs now_us);
+
+  // Gives the session a new holder. After the call, nothing of an earlier one is admitted. Returns the entry for the
+  // log, which makes the holder durable. `attempt`: names the attach; if the newest holder has the same, it stays the
+  // holder. 0: no name. Errors: those of check_owner. Requires: only one thread calls it, in the order of the log.
+  Result<SessionEntry> attach(const SessionId& id, const std::shared_ptr<Client>& client, std::uint64_t attempt,
+                              TimeUs now_us);
+  // The entry of an attach is durable.
+  void attached(const SessionId& id, std::uint64_t holder);
+  // The requests that the session knows and that are not acknowledged, from this number on: at most
+  // kListedRequestsMax. It fills in neither results nor counts, and no boundary. Errors: those of check_holder.
+  Result<SessionList> list(const HeldSession& session, const Client* client, std::uint64_t from_number) const;
+  // Adds the results of all batches up to `boundary`, and the counts that follow from them. Requires: list() has made
+  // the list when that batch was the newest, `parked` is filled in, and the batch is answered. Leaves requests out that
+  // have ended without a result. Ends the list when the results take about `bytes_max` in a message, but not before the
+  // first result. Errors: FAILED_PRECONDITION: no such session.
+  Status add_results(const SessionId& id, BatchNumber boundary, const SessionListPosition& from,
+                     std::uint64_t bytes_max, SessionList* list) const;
   // Closes the sessions whose lease is over, and returns them. It may be up to a quarter second late, which makes
   // frequent calls cheap. A request in flight keeps its session alive. Also drops uploads to which no chunk came for
   // too long. Closes at most `most` sessions; if it closes so many, there may be more.
@@ -165,10 +190,10 @@ class SessionTable {
   // the user have changed since then, the keys are needed once more, because nobody knows whether the user may still
   // read them. Errors: FAILED_PRECONDITION: no such session, an acknowledged number, or a different number of keys is
   // there.
-  Result<std::shared_ptr<Upload>> take_upload(const SessionId& session, std::uint64_t number, const Client* client,
+  Result<std::shared_ptr<Upload>> take_upload(const HeldSession& session, std::uint64_t number, const Client* client,
                                               const UploadedPart& part, engine::TransactionColumns* transaction);
   // Undoes take_upload() for a request that was refused. `transaction` is empty after that.
-  void put_back(const SessionId& session, std::uint64_t number, std::shared_ptr<Upload> upload,
+  void put_back(const HeldSession& session, std::uint64_t number, std::shared_ptr<Upload> upload,
                 engine::TransactionColumns* transaction);
   const UploadCounts& upload_counts() const { return upload_counts_; }
 
@@ -226,20 +251,23 @@ class SessionTable {
   void expire_shard(Shard* shard, TimeUs now_us, std::size_t most, std::vector<SessionId>* expired);
   void ended(std::shared_ptr<Session> session);
   void look_at(const SessionId& id, TimeUs at_us);  // expire() checks the session at this time or earlier
-  static Status keep(Session* session, std::uint64_t number, std::shared_ptr<Upload>* upload);
-  void give_back(Session* session, std::uint64_t number, std::shared_ptr<Upload> upload);
-  static Status enter(Session* session, const Client* client, std::uint64_t number, std::uint64_t acknowledged_through,
-                      TimeUs now_us, Dropped* dropped);
+  static Status keep(Session* session, const HeldSession& of, std::uint64_t number, std::shared_ptr<Upload>* upload);
+  void give_back(Session* session, const HeldSession& of, std::uint64_t number, std::shared_ptr<Upload> upload);
+  static Status enter(Session* session, const Client* client, const RequestIdentity& identity, TimeUs now_us,
+                      Dropped* dropped);
   Status check_size(std::uint64_t stored_bytes_max) const;
   Status reserve_room(Session* session, std::uint64_t number, RequestState* request,
                       std::uint64_t stored_bytes_max) const;
   SessionAdmission admit_new(Session* session, const RequestHeader& header) const;
   std::optional<SessionAdmission> admit_known(Session* session, RequestState* request,
                                               const RequestHeader& header) const;
-  std::optional<SessionAdmission> attach(Session* session, RequestState* request, const RequestHeader& header,
-                                         Replay* replay, AttachedSinks::Sinks* gone) const;
+  std::optional<SessionAdmission> join(Session* session, RequestState* request, const RequestHeader& header,
+                                       Replay* replay, AttachedSinks::Sinks* gone) const;
+  static bool add_results_of(const RequestState& state, BatchNumber boundary, std::uint64_t shown,
+                             std::uint64_t bytes_max, std::uint64_t* bytes, ListedRequest* listed);
   static Status show_pieces(const Session& session, const std::function<Status(const StoredSession&)>& show);
   static std::shared_ptr<RequestState> in_flight(const Session& session, std::uint64_t number);
+  static void restore_holder(Session* session, const RequestIdentity& attached);
   static Status restore_results(Session* session, std::uint64_t number, const Hash128& digest,
                                 std::uint32_t transactions, std::string_view bytes);
 

@@ -19,9 +19,7 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
     Dropped dropped;  // freed after the lock
     {
       const std::scoped_lock lock(session->mutex);
-      if (Status status = enter(session.get(), chunk.client.get(), chunk.identity.number,
-                                chunk.identity.acknowledged_through, now_us, &dropped);
-          !status.ok()) {
+      if (Status status = enter(session.get(), chunk.client.get(), chunk.identity, now_us, &dropped); !status.ok()) {
         return status;
       }
       if (!session->owner.known()) session->give_owner(SessionOwner(chunk.client));
@@ -45,7 +43,8 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
       return keys;
     }
     const TimeUs idle_from_us = upload->idle_from_us();
-    if (Status status = keep(session.get(), chunk.identity.number, &upload); !status.ok()) {
+    const HeldSession held(*chunk.identity.session, chunk.identity.holder);
+    if (Status status = keep(session.get(), held, chunk.identity.number, &upload); !status.ok()) {
       return status;
     }
     if (upload == nullptr) {
@@ -57,11 +56,13 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
 
 // If `upload` is null after the call, the session holds it now. Otherwise the session holds another upload of this
 // number.
-Status SessionTable::keep(Session* session, std::uint64_t number, std::shared_ptr<Upload>* upload) {
+Status SessionTable::keep(Session* session, const HeldSession& of, std::uint64_t number,
+                          std::shared_ptr<Upload>* upload) {
   const std::scoped_lock lock(session->mutex);
   if (session->closed) {
     return unknown_session();
   }
+  if (of.holder != session->newest_holder) return session_fenced(of.holder, session->newest_holder);
   if (number <= session->acknowledged_through) {
     return acknowledged_already(number, session->acknowledged_through);
   }
@@ -69,10 +70,10 @@ Status SessionTable::keep(Session* session, std::uint64_t number, std::shared_pt
   return {};
 }
 
-Result<std::shared_ptr<Upload>> SessionTable::take_upload(const SessionId& id, std::uint64_t number,
+Result<std::shared_ptr<Upload>> SessionTable::take_upload(const HeldSession& held, std::uint64_t number,
                                                           const Client* client, const UploadedPart& part,
                                                           engine::TransactionColumns* transaction) {
-  const std::shared_ptr<Session> session = find(id);
+  const std::shared_ptr<Session> session = find(held.id);
   if (session == nullptr) {
     return unknown_session();
   }
@@ -82,7 +83,7 @@ Result<std::shared_ptr<Upload>> SessionTable::take_upload(const SessionId& id, s
     if (session->closed) {
       return unknown_session();
     }
-    if (!session->allows(client)) return session_of_other();
+    if (Status status = session->check(client, held.holder); !status.ok()) return status;
     if (number <= session->acknowledged_through) {
       return acknowledged_already(number, session->acknowledged_through);
     }
@@ -101,24 +102,25 @@ Result<std::shared_ptr<Upload>> SessionTable::take_upload(const SessionId& id, s
     return upload;
   }
   const std::uint64_t there = upload->keys();  // a chunk came in between
-  give_back(session.get(), number, std::move(upload));
+  give_back(session.get(), held, number, std::move(upload));
   return missing_upload(number, part.keys, there);
 }
 
-void SessionTable::put_back(const SessionId& id, std::uint64_t number, std::shared_ptr<Upload> upload,
+void SessionTable::put_back(const HeldSession& held, std::uint64_t number, std::shared_ptr<Upload> upload,
                             engine::TransactionColumns* transaction) {
   upload->reclaim(transaction);
-  const std::shared_ptr<Session> session = find(id);
+  const std::shared_ptr<Session> session = find(held.id);
   if (session == nullptr) {
     return;
   }
-  give_back(session.get(), number, std::move(upload));
+  give_back(session.get(), held, number, std::move(upload));
 }
 
-// Does nothing if the session has another upload by now, or if no request can need this one.
-void SessionTable::give_back(Session* session, std::uint64_t number, std::shared_ptr<Upload> upload) {
+// Does nothing if the session has another upload or another holder by now, or if no request can need this one.
+void SessionTable::give_back(Session* session, const HeldSession& of, std::uint64_t number,
+                             std::shared_ptr<Upload> upload) {
   const TimeUs idle_from_us = upload->idle_from_us();
-  if (keep(session, number, &upload).ok() && upload == nullptr) {
+  if (keep(session, of, number, &upload).ok() && upload == nullptr) {
     look_at(session->id, idle_from_us);
   }
 }

@@ -375,6 +375,13 @@ Result<StoredSlice> StoredSlice::parse(StoredBytes bytes) {
   return StoredSlice(std::move(bytes), header.size, header.batch);
 }
 
+StoredSlice StoredSlice::of_checked(StoredBytes bytes) {
+  Reader reader(*bytes);
+  const SliceHeader header = read_header(&reader);
+  KILOKV_CHECK(reader.ok());
+  return StoredSlice(std::move(bytes), header.size, header.batch);
+}
+
 void StoredSlice::visit(ResultVisitor* visitor) const {
   SliceHeader header;
   KILOKV_CHECK(decode(*bytes_, &header, visitor));

@@ -41,6 +41,9 @@ class StoredSlice : public ResultSlice {
   static Result<StoredSlice> parse(std::string bytes) {
     return parse(std::make_shared<const std::string>(std::move(bytes)));
   }
+  // The same without the check of all bytes, in constant time. Requires: encode_results() made them, or parse() has
+  // accepted them.
+  static StoredSlice of_checked(StoredBytes bytes);
 
   std::uint32_t size() const override { return size_; }
   void visit(ResultVisitor* visitor) const override;

@@ -54,6 +54,7 @@ struct CancelTarget {
   std::function<Status()> allowed = {};
   // Who cancels. The cancels of all clients take turns. Null: the server itself.
   std::shared_ptr<Client> caller = {};
+  std::uint64_t holder = 0;  // with a session: which holder of it cancels
 };
 
 }  // namespace kilokv::server

@@ -93,6 +93,11 @@ class ParkingLot {
   // A range that holds the ids of all parked transactions of a request. It may also hold ids of others. Null if none of
   // the request is parked.
   std::optional<IdRange> ids_of_request(const RequestName& name) const;
+  // How many transactions of a request are parked.
+  std::uint64_t count_of_request(const RequestName& name) const {
+    const auto it = requests_.find(name);
+    return it == requests_.end() ? 0 : it->second.count;
+  }
   struct Page {
     std::vector<const Parked*> parked;
     bool has_more = false;

@@ -121,6 +121,9 @@ class Waiting {
   // least one. Requires: limit > 0.
   List list(std::uint64_t after_id, std::uint32_t limit);
 
+  // How many transactions of a request are parked here.
+  std::uint64_t parked_of(const RequestName& name) const { return lot_.count_of_request(name); }
+
   struct Visited {
     std::uint64_t last_id = 0;  // of those that were visited; 0: there was none
     bool has_more = false;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -88,7 +89,8 @@ class FakeDatabase final : public Database {
     session.bytes.fill('s');
     done(session, lease_us);
   }
-  Status keep_alive(const std::shared_ptr<Client>&, const SessionId&) override {
+  Status keep_alive(const std::shared_ptr<Client>&, const HeldSession& session) override {
+    called_ = session.holder;
     return Status(StatusCode::failed_precondition, ErrorReason::session_unknown, "unknown session");
   }
   const Access& access() const override { return access_; }
@@ -112,11 +114,30 @@ class FakeDatabase final : public Database {
     answered_.set(at);
     done(BatchNumber{1});
   }
-  Status check_session(const std::shared_ptr<Client>&, const SessionId&) const override { return {}; }
-  void close_session(std::shared_ptr<Client>, std::shared_ptr<const Login>, const SessionId&,
+  Status check_session(const std::shared_ptr<Client>&, const HeldSession& session) const override {
+    called_ = session.holder;
+    return {};
+  }
+  void close_session(std::shared_ptr<Client>, std::shared_ptr<const Login>, const HeldSession& session,
                      std::function<void(Status)> done) override {
+    called_ = session.holder;
     done({});
   }
+  // The holder that the last call has named.
+  std::uint64_t called_as() const { return called_; }
+  void attach_session(std::shared_ptr<Client>, std::shared_ptr<const Login>, const AttachTarget& target,
+                      std::function<void(Result<SessionList>)> done, AttachBegins begins = {}) override {
+    run_before_command();
+    if (begins && target.holder == 0) begins(1, 2);
+    attach_target_ = target;
+    if (attach_error_) return done(*attach_error_);
+    done(attach_answer_ ? attach_answer_(target) : SessionList{.holder = 2, .lease_us = 1000});
+  }
+  Status add_results(const AttachTarget&, SessionList*) const override { return {}; }  // they are in the list
+  // What the next attaches and lists get. Empty: an empty list.
+  void answer_attaches(std::function<SessionList(const AttachTarget&)> answer) { attach_answer_ = std::move(answer); }
+  void refuse_attaches(Status status) { attach_error_ = std::move(status); }
+  const AttachTarget& attach_target() const { return attach_target_; }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override {
     if (request.boundary) return done(Status(StatusCode::aborted, ErrorReason::snapshot_too_old, "snapshot too old"));
     ScanPage page;
@@ -188,6 +209,10 @@ class FakeDatabase final : public Database {
     if (work) work();
   }
   Access access_;
+  mutable std::atomic<std::uint64_t> called_{0};
+  AttachTarget attach_target_;
+  std::function<SessionList(const AttachTarget&)> attach_answer_;
+  std::optional<Status> attach_error_;
   SharedPosition answered_;
   std::atomic<TimeUs> last_stamp_us_{0};
   const engine::KeyHashSecret secret_{};

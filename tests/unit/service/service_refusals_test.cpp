@@ -49,6 +49,10 @@ TEST_F(ServiceTest, EveryRefusalHasAReason) {
   EXPECT_EQ(refusal(KILOKV_METHOD(CloseSession), close, v1::CloseSessionResponse()), v1::ERROR_REASON_MISSING_FIELD);
   close.set_session("short");
   EXPECT_EQ(refusal(KILOKV_METHOD(CloseSession), close, v1::CloseSessionResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
+  v1::AttachSessionRequest attach;
+  EXPECT_EQ(refusal(KILOKV_METHOD(AttachSession), attach, v1::AttachSessionResponse()), v1::ERROR_REASON_MISSING_FIELD);
+  attach.set_session("12345678");
+  EXPECT_EQ(refusal(KILOKV_METHOD(AttachSession), attach, v1::AttachSessionResponse()), v1::ERROR_REASON_OUT_OF_RANGE);
   v1::GetRequest get;
   EXPECT_EQ(refusal(KILOKV_METHOD(Get), get, v1::GetResponse()), v1::ERROR_REASON_MISSING_FIELD);
   get.add_keys(std::string(2048, 'x'));

@@ -29,6 +29,10 @@ std::string text_of(const SessionEntry& entry) {
       "entry kind=" + std::to_string(static_cast<int>(entry.kind)) + " id=" + text_of(*entry.identity.session);
   if (entry.kind == SessionEntry::Kind::opened)
     text += " lease=" + std::to_string(entry.lease_us) + " user=" + entry.user;
+  if (entry.kind == SessionEntry::Kind::attached) {
+    text += " holder=" + std::to_string(entry.identity.holder) +
+            " acknowledged=" + std::to_string(entry.identity.acknowledged_through);
+  }
   if (entry.kind != SessionEntry::Kind::results) return text;
   return text + " request=" + std::to_string(entry.identity.number) +
          " acknowledged=" + std::to_string(entry.identity.acknowledged_through) +
@@ -83,7 +87,8 @@ Status Transcript::state_record(const StoredRecord& record) {
 
 Status Transcript::session(const StoredSession& session) {
   std::string line = "session id=" + text_of(session.session) + " lease=" + std::to_string(session.lease_us) +
-                     " acknowledged=" + std::to_string(session.acknowledged_through);
+                     " acknowledged=" + std::to_string(session.acknowledged_through) +
+                     " holder=" + std::to_string(session.holder);
   for (const auto& request : session.requests) {
     line += " request=" + std::to_string(request.number) + " digest=" + text_of(request.digest) +
             " transactions=" + std::to_string(request.transactions);
@@ -206,6 +211,11 @@ Batch sample_batch(BatchNumber number) {
   SessionEntry opened_by_user = opened;
   opened_by_user.user = "alice";
   batch.sessions = {opened, results, closed, opened_by_user};
+  SessionEntry attached = opened;
+  attached.kind = SessionEntry::Kind::attached;
+  attached.identity.holder = number + 1;
+  attached.identity.acknowledged_through = number + 2;
+  if (number % 4 == 0) batch.sessions.push_back(attached);
   if (number % 3 == 0) batch.access = {"a change", std::string(number, 'a')};
   return batch;
 }

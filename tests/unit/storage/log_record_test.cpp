@@ -108,6 +108,31 @@ TEST(LogRecord, ASessionEntryOfAnUnknownKindIsDataLoss) {
   }
 }
 
+// Older programs refuse a record with an attach by its flag, and must not take it for damage. So the flag is there
+// exactly if there is such an entry.
+TEST(LogRecord, AnAttachHasAFlag) {
+  constexpr std::size_t kFlagsAt = 6;
+  for (const BatchNumber number : {BatchNumber{3}, BatchNumber{4}, BatchNumber{5}, BatchNumber{12}}) {
+    std::string bytes;
+    encode_record(sample_batch(number).record(), 1, &bytes);
+    EXPECT_EQ(bytes[kFlagsAt], (number % 3 == 0 ? kHasAccess : 0) | (number % 4 == 0 ? kHasAttach : 0)) << number;
+    bytes.resize(bytes.size() - 4);
+    bytes[kFlagsAt] = static_cast<char>(bytes[kFlagsAt] ^ kHasAttach);
+    put(&bytes, crc32c(bytes));
+    const Status status = RecordView::parse(bytes).status();
+    EXPECT_EQ(status.code(), StatusCode::data_loss);
+    EXPECT_EQ(status.message(), "log record: its flags contradict its session entries") << number;
+  }
+}
+
+TEST(LogRecord, AnAttachWithoutAHolderIsDataLoss) {
+  Batch batch = sample_batch(4);
+  batch.sessions.back().identity.holder = 0;
+  std::string bytes;
+  encode_record(batch.record(), 1, &bytes);
+  EXPECT_EQ(RecordView::parse(bytes).status().code(), StatusCode::data_loss);
+}
+
 // With the checksum made right again, the shape alone has to be checked. Nothing may crash (the address sanitizer sees
 // it), and what is accepted is visited to its end.
 TEST(LogRecord, DamageUnderARightChecksumNeverReadsBeyondTheRecord) {
@@ -187,6 +212,18 @@ TEST(LogRecord, UnknownFormatIsNotDamage) {
   const Status status = RecordView::parse(bytes).status();
   EXPECT_EQ(status.code(), StatusCode::failed_precondition);
   EXPECT_NE(status.message().find("format 2"), std::string::npos) << status.message();
+}
+
+TEST(LogRecord, AnUnknownFlagIsNotDamage) {
+  std::string bytes;
+  encode_record(sample_batch(5).record(), 1, &bytes);
+  bytes.resize(bytes.size() - 4);
+  bytes[6] = 4;
+  put(&bytes, crc32c(bytes));
+  const Status status = RecordView::parse(bytes).status();
+  EXPECT_EQ(status.code(), StatusCode::failed_precondition);
+  EXPECT_NE(status.message().find("flags 4; this version reads format 1, flags 0 to 3"), std::string::npos)
+      << status.message();
 }
 
 }  // namespace

@@ -38,19 +38,38 @@ TEST(StoredValues, SessionRoundTripsAndEveryCutIsFound) {
   session.requests = {{.number = 10, .digest = {.low = 1, .high = 2}, .transactions = 4, .results = {"one", ""}},
                       {.number = 12, .digest = {.low = 3, .high = 4}, .transactions = 1, .results = {}}};
   StoredSession read;
-  for (const char* user : {"alice", ""}) {  // `read` does not keep the user of the first one
+  struct Case {
+    const char* user;
+    std::uint64_t holder;
+    char format;
+  };
+  // `read` does not keep the user or the holder of one before.
+  for (const auto& [user, holder, format] :
+       {Case{"alice", 3, 3}, Case{"", 1, 3}, Case{"alice", 0, 2}, Case{"", 0, 1}}) {
     session.user = user;
+    session.holder = holder;
     const std::string bytes = encode_session(session);
+    EXPECT_EQ(bytes.front(), format);
     ASSERT_TRUE(decode_session(bytes, &read).ok());
     Transcript expected, met;
     EXPECT_TRUE(expected.session(session).ok() && met.session(read).ok());
     EXPECT_EQ(met.lines, expected.lines);
     EXPECT_EQ(read.user, session.user);
+    EXPECT_EQ(read.holder, session.holder);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       EXPECT_EQ(decode_session(bytes.substr(0, i), &read).code(), StatusCode::data_loss);
     }
     EXPECT_EQ(decode_session(bytes + "x", &read).code(), StatusCode::data_loss);
   }
+}
+
+TEST(StoredValues, AnUnknownFormatOfASessionIsNotDamage) {
+  std::string bytes = encode_session(StoredSession());
+  bytes.front() = 4;
+  StoredSession read;
+  const Status status = decode_session(bytes, &read);
+  EXPECT_EQ(status.code(), StatusCode::failed_precondition);
+  EXPECT_EQ(status.message(), "session record has format 4; this version reads formats 1 to 3");
 }
 
 TEST(StoredValues, SessionKeyRoundTripsAndHasOneOfTwoLengths) {

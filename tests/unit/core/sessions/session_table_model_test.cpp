@@ -24,6 +24,7 @@ struct ModelRequest {
 
 struct ModelSession {
   std::uint64_t acknowledged = 0;
+  std::uint64_t holder = 0;
   std::map<std::uint64_t, ModelRequest> requests;
 };
 
@@ -38,7 +39,7 @@ class RandomRun {
   explicit RandomRun(std::uint64_t seed) : random_(seed), table_(std::make_unique<SessionTable>(kTestLimits)) {}
 
   void step() {
-    switch (random_() % 16) {
+    switch (random_() % 17) {
       case 0: return open();
       case 1: return random_() % 4 == 0 ? close() : crash();
       case 2: return checkpoint();
@@ -48,6 +49,7 @@ class RandomRun {
       case 6:
       case 7:
       case 8: return begin();
+      case 9: return attach();
       default: return deliver();
     }
   }
@@ -91,6 +93,7 @@ class RandomRun {
                         case 2: begin(); break;
                         case 3:
                         case 4: deliver(); break;
+                        case 5: attach(); break;
                         default: break;
                       }
                       return Status();
@@ -136,6 +139,42 @@ class RandomRun {
     model_.erase(id);
   }
 
+  // The entry is durable before the next step.
+  void attach() {
+    SessionId id;
+    ModelSession* session = any_session(&id);
+    if (session == nullptr) {
+      return;
+    }
+    const Result<SessionEntry> entry = table_->attach(id, nullptr, 0, 0);
+    ASSERT_TRUE(entry.ok());
+    ASSERT_EQ(entry->identity.holder, ++session->holder);
+    ASSERT_EQ(entry->identity.acknowledged_through, session->acknowledged);
+    log(*entry, "");
+    table_->attached(id, session->holder);
+    expect_list(id, *session);
+  }
+
+  void expect_list(const SessionId& id, const ModelSession& session) {
+    Result<SessionList> list = table_->list({id, session.holder}, nullptr, 0);
+    ASSERT_TRUE(list.ok());
+    ASSERT_TRUE(table_->add_results(id, ~BatchNumber{0}, {}, ~std::uint64_t{0}, &*list).ok());
+    ASSERT_FALSE(list->more);
+    std::size_t open = 0;
+    for (const auto& [number, request] : session.requests) open += number > session.acknowledged ? 1 : 0;
+    ASSERT_EQ(list->requests.size(), open);
+    for (const ListedRequest& listed : list->requests) {
+      const ModelRequest& request = session.requests.at(listed.number);
+      ASSERT_EQ(listed.transactions, request.transactions);
+      ASSERT_EQ(listed.in_flight, request.in_flight);
+      ASSERT_EQ(listed.decided, request.done.size());
+      ASSERT_EQ(listed.queued, request.in_flight ? request.transactions - request.done.size() : 0);
+      CheckingSink seen;
+      for (const auto& slice : listed.results) seen.results(*slice, false);
+      ASSERT_EQ(std::set<std::uint32_t>(seen.indices().begin(), seen.indices().end()), request.done);
+    }
+  }
+
   void begin() {
     SessionId id;
     ModelSession* session = any_session(&id);
@@ -148,8 +187,15 @@ class RandomRun {
     const std::uint32_t transactions =
         known != session->requests.end() ? known->second.transactions : 1 + static_cast<std::uint32_t>(below(5));
     const auto sink = std::make_shared<CheckingSink>();
+    const std::uint64_t holder = below(4) == 0 ? below(session->holder + 2) : session->holder;
     const SessionAdmission admission =
-        table_->begin({id, number, acknowledged, digest_of_number(number), transactions, sink}, 0);
+        table_->begin({{id, number, acknowledged, digest_of_number(number), holder}, transactions, sink}, 0);
+    if (holder != session->holder) {
+      ASSERT_EQ(admission.kind, Kind::refused);
+      ASSERT_EQ(admission.status.reason(), ErrorReason::session_fenced);
+      ASSERT_FALSE(sink->ended());
+      return;
+    }
     if (number <= std::max(session->acknowledged, acknowledged)) {
       ASSERT_EQ(admission.kind, Kind::refused);
       ASSERT_EQ(admission.status.code(), StatusCode::failed_precondition);
@@ -270,6 +316,7 @@ class RandomRun {
     for (auto& [id, session] : model_) {
       // Acknowledgements that no logged result carried are forgotten, and what they dropped may be back.
       session.acknowledged = stored_of(id).acknowledged_through;
+      ASSERT_EQ(stored_of(id).holder, session.holder);
       session.requests.clear();
     }
     std::uint64_t stored_bytes = 0;

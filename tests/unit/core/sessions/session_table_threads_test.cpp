@@ -52,7 +52,7 @@ void send_all(SessionTable* table, WorkQueue* queue, const std::vector<SessionId
       auto sink = std::make_shared<CheckingSink>();
       sinks->push_back(sink);
       const SessionAdmission admission =
-          table->begin({ids[s], number, 0, digest_of_number(number), kTransactions, std::move(sink)}, 0);
+          table->begin({{ids[s], number, 0, digest_of_number(number)}, kTransactions, std::move(sink)}, 0);
       EXPECT_NE(admission.kind, Kind::refused);
       if (admission.kind == Kind::run) {
         EXPECT_TRUE(admission.all_remaining);
@@ -188,7 +188,7 @@ class RetriedRequest {
     for (int sending = 0; sending < 100000 && !complete_; ++sending) {
       auto sink = std::make_shared<CheckingSink>();
       const SessionAdmission admission =
-          table_->begin({session_id(1), number_, 0, digest_of_number(number_), kSize, sink}, 0);
+          table_->begin({{session_id(1), number_, 0, digest_of_number(number_)}, kSize, sink}, 0);
       if (admission.kind == Kind::refused) {
         EXPECT_EQ(admission.status.reason(), ErrorReason::calls_full);
         std::this_thread::yield();
@@ -255,7 +255,7 @@ TEST(SessionTableThreadsTest, RetriesThatComeWhileResultsComeGetEverythingInOrde
     for (std::thread& thread : threads) thread.join();
     ASSERT_TRUE(request.complete());
     const auto all = std::make_shared<CheckingSink>();
-    EXPECT_EQ(table.begin({session_id(1), 1, 0, digest_of_number(1), RetriedRequest::kSize, all}, 0).kind,
+    EXPECT_EQ(table.begin({{session_id(1), 1, 0, digest_of_number(1)}, RetriedRequest::kSize, all}, 0).kind,
               Kind::answered);
     ASSERT_EQ(all->indices().size(), RetriedRequest::kSize);
     for (const auto& of_client : sinks) {
