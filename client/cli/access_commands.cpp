@@ -1,9 +1,5 @@
 #include "client/cli/access_commands.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <filesystem>
 #include <functional>
@@ -11,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "client/command_line/secrets.hpp"
 #include "kilokv/history.hpp"
 
 namespace kilokv::client {
@@ -122,13 +119,6 @@ ExitCode print_all(const CommonOptions& common, const List& list) {
   return ExitCode::ok;
 }
 
-bool write_file(const std::string& file, const std::string& line) {
-  const int out = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (out < 0) return false;
-  const bool written = ::write(out, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && ::fsync(out) == 0;
-  return ::close(out) == 0 && written;
-}
-
 }  // namespace
 
 ExitCode run_role_grant(const CommonOptions& common, const RightsArguments& arguments) {
@@ -162,14 +152,14 @@ ExitCode run_user_list(const CommonOptions& common) {
 ExitCode run_token_create(const CommonOptions& common, const std::string& user, std::uint64_t expires_in_us,
                           const std::string& file) {
   return with_admin(common, [&](AccessAdmin* admin) {
-    std::error_code error;  // not looked at: write_file() meets it again, and reports it
+    std::error_code error;  // not looked at: write_secret() meets it again, and reports it
     if (!file.empty() && std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
       std::cerr << "kilokv: " << file << " is there already, and is not overwritten; no token was made\n";
       return ExitCode::other;
     }
     const auto token = admin->create_token(user, expires_in_us);
     if (!token) return report(token.error());
-    if (!file.empty() && !write_file(file, token->token + '\n')) {
+    if (!file.empty() && !write_secret(file, token->token + '\n')) {
       std::cerr << "kilokv: cannot write " << file << ": " << std::generic_category().message(errno);
       // Nobody has seen the token, so it must not stay.
       const Error removed = admin->remove_token(token->id);

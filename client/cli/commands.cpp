@@ -212,7 +212,7 @@ ExitCode run_parked_list(const CommonOptions& common) {
   const auto parked = (*client)->list_parked();
   if (!parked) return report(parked.error());
   if (common.output == OutputFormat::text) {
-    std::printf("%-10s %-32s %10s %6s %6s %8s  %-24s  %s\n", "ID", "SESSION", "REQUEST", "INDEX", "GUARD", "SECONDS",
+    std::printf("%-10s %-8s %10s %6s %6s %8s  %-24s  %s\n", "ID", "SESSION", "REQUEST", "INDEX", "GUARD", "SECONDS",
                 "CLIENT", "WAITS FOR KEY");
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -222,7 +222,7 @@ ExitCode run_parked_list(const CommonOptions& common) {
       std::printf("%s\n", to_json(p).dump().c_str());
     } else {
       const double seconds = static_cast<double>(now_us - std::min(now_us, p.since_us)) * 1e-6;
-      std::printf("%-10llu %-32s %10llu %6u %6u %8.1f  %-24s  %s\n", static_cast<unsigned long long>(p.id),
+      std::printf("%-10llu %-8s %10llu %6u %6u %8.1f  %-24s  %s\n", static_cast<unsigned long long>(p.id),
                   p.session.c_str(), static_cast<unsigned long long>(p.request), p.index, p.guard, seconds,
                   p.client.c_str(), key_text(p.guard_key).c_str());
     }
@@ -231,12 +231,15 @@ ExitCode run_parked_list(const CommonOptions& common) {
 }
 
 ExitCode run_parked_cancel(const CommonOptions& common, const CancelArguments& arguments) {
+  const bool of_session = arguments.parked_id == 0 && arguments.request != 0;
+  std::string session;
+  if (of_session && !read_session_id(arguments.session_file, &session)) return ExitCode::usage;
   const auto client = connect(common);
   if (!client) return report(client.error());
   const auto cancel = [&] {
+    if (of_session) return (*client)->cancel(session, arguments.request, arguments.index, {}, arguments.holder);
     if (arguments.parked_id != 0) return (*client)->cancel_parked(arguments.parked_id);
-    if (arguments.session.empty()) return (*client)->cancel_parked(arguments.filter);
-    return (*client)->cancel(arguments.session, arguments.request, arguments.index);
+    return (*client)->cancel_parked(arguments.filter);
   };
   const auto cancelled = cancel();
   if (!cancelled) return report(cancelled.error());

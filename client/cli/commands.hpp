@@ -25,17 +25,24 @@ struct ScanArguments {
 };
 
 struct CancelArguments {
-  std::uint64_t parked_id = 0;  // if 0, `session` and the next two name the request; if it is empty, the filter counts
-  std::string session;
-  std::uint64_t request = 0;
+  // If it is 0, the next three name a request of a session. If `request` is 0, too, the filter counts.
+  std::uint64_t parked_id = 0;
+  std::string session_file;  // has the id of the session; empty: the environment names it
+  std::uint64_t request = 0, holder = 0;
   std::optional<std::uint32_t> index;
   ParkedFilter filter;
 };
 
 struct TxnArguments {
-  std::string file = "-";  // -: standard input
-  bool batch = false;      // sends all transactions as one request
-  bool detached = false;   // sends without a session, and transactions go on without their call
+  std::string file = "-";    // -: standard input
+  bool batch = false;        // sends all transactions as one request
+  bool detached = false;     // sends without a session, and transactions go on without their call
+  std::string session_file;  // gets the id of the session, as long as an answer is missing; empty: none
+};
+
+struct SessionArguments {
+  std::string file;           // has the id of the session; empty: the environment names it
+  std::uint64_t request = 0;  // only this one; 0: all
 };
 
 // If `value` is "-", reads it from standard input. Stores an integer if the value is written as one, unless `as_bytes`.
@@ -48,6 +55,11 @@ ExitCode run_parked_list(const CommonOptions& common);
 ExitCode run_parked_cancel(const CommonOptions& common, const CancelArguments& arguments);
 ExitCode run_status(const CommonOptions& common);
 ExitCode run_txn(const CommonOptions& common, const TxnArguments& arguments);
+ExitCode run_session_attach(const CommonOptions& common, const SessionArguments& arguments);
+
+// Reads the id of a session from the file, or from the environment if `file` is empty. If there is none, returns false,
+// and a message says what is wrong.
+bool read_session_id(const std::string& file, std::string* id);
 
 Expected<std::unique_ptr<Client>> connect(const CommonOptions& common);
 

@@ -1,7 +1,6 @@
 // kilokv: the command line client. This file names the arguments of each command (commands.hpp), with their help.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -9,6 +8,7 @@
 #include "client/cli/access_commands.hpp"
 #include "client/cli/commands.hpp"
 #include "client/command_line/arguments.hpp"
+#include "client/command_line/secrets.hpp"
 #include "client/command_line/server_flags.hpp"
 
 namespace kilokv::client {
@@ -20,17 +20,6 @@ constexpr const char* kFooter =
 
 // What the chosen command does. It runs after the command line has been parsed.
 using Action = std::function<ExitCode()>;
-
-CLI::Validator session_id() {
-  const auto check = [](const std::string& text) {
-    const auto is_digit = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
-    const bool good = !text.empty() && text.size() % 2 == 0 && std::all_of(text.begin(), text.end(), is_digit);
-    return good ? std::string()
-                : "\"" + text +
-                      "\" is not a session id, which has the hexadecimal digits that `kilokv parked list` prints";
-  };
-  return {check, ""};
-}
 
 CLI::App* add_command(CLI::App* app, const char* name, const char* description, const char* examples) {
   CLI::App* command = add_subcommand(app, name, description);
@@ -98,6 +87,33 @@ void add_scan(CLI::App* app, const CommonOptions* common, Action* action) {
   scan->callback([=] { *action = [=] { return run_scan(*common, *a); }; });
 }
 
+CLI::Option* add_session_file(CLI::App* command, std::string* file) {
+  return command
+      ->add_option("--session-file", *file,
+                   std::string("file with the whole id of the session; default: the variable ") +
+                       kSessionSource.file_variable + "; the variable " + kSessionSource.variable +
+                       " can hold the id itself")
+      ->option_text("FILE");
+}
+
+void add_session(CLI::App* app, const CommonOptions* common, Action* action) {
+  const auto a = std::make_shared<SessionArguments>();
+  CLI::App* session = add_command(app, "session", "Take over a session whose program has gone",
+                                  "  kilokv session attach --session-file pay.session");
+  session->require_subcommand(1);
+  CLI::App* attach = add_command(session, "attach",
+                                 "Attach to a session, and print what has become of its requests; the program that "
+                                 "had the session cannot use it any more",
+                                 "  kilokv session attach --session-file pay.session\n"
+                                 "  kilokv --output json session attach --session-file pay.session --request 7");
+  add_session_file(attach, &a->file);
+  attach
+      ->add_option("--request", a->request,
+                   "print only the request with this number; exit code 1 unless all of it is decided; default: all")
+      ->transform(whole_number(1));
+  attach->callback([=] { *action = [=] { return run_session_attach(*common, *a); }; });
+}
+
 void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
   const auto a = std::make_shared<CancelArguments>();
   CLI::App* parked = add_command(app, "parked", "List or cancel parked transactions: they wait on the server",
@@ -110,19 +126,20 @@ void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
                                  "Cancel one parked transaction, all that a request still has, or all of a client, a "
                                  "prefix or an age; exit code 1 "
                                  "if none was",
-                                 "  kilokv parked cancel 17\n  kilokv parked cancel --session 5f...a1 --request 3\n"
+                                 "  kilokv parked cancel 17\n"
+                                 "  kilokv parked cancel --session-file pay.session --request 3\n"
                                  "  kilokv parked cancel --client ipv4:127.0.0.1:40000\n"
                                  "  kilokv parked cancel --prefix order/ --older-than 10m");
   CLI::Option* id = cancel->add_option("id", a->parked_id, "id of a parked transaction, as `parked list` prints it")
                         ->transform(whole_number(1));
-  CLI::Option* session =
-      cancel->add_option("--session", a->session, "id of the request's session, as `parked list` prints it")
-          ->transform(session_id())
+  CLI::Option* request =
+      cancel->add_option("--request", a->request, "number of a request in the session of --session-file")
+          ->transform(whole_number(1))
           ->excludes(id);
-  CLI::Option* request = cancel->add_option("--request", a->request, "number of the request in its session")
-                             ->transform(whole_number(1))
-                             ->needs(session);
-  session->needs(request);
+  CLI::Option* session = add_session_file(cancel, &a->session_file)->needs(request);
+  cancel->add_option("--holder", a->holder, "holder of the session, as `session attach` prints it; default: 0")
+      ->transform(whole_number())
+      ->needs(request);
   cancel->add_option("--index", a->index, "index of one transaction in the request; default: all of them")
       ->transform(whole_number(0, std::numeric_limits<std::uint32_t>::max()))
       ->needs(request);
@@ -132,11 +149,11 @@ void add_parked(CLI::App* app, const CommonOptions* common, Action* action) {
       cancel->add_option("--older-than", a->filter.older_than_us, "all that are parked for this time or longer")
           ->transform(duration(1))
           ->type_name("DURATION")};
-  for (CLI::Option* filter : filters) filter->excludes(id)->excludes(session);
+  for (CLI::Option* filter : filters) filter->excludes(id)->excludes(session)->excludes(request);
   cancel->callback([=] {
     const bool has_filter = std::any_of(filters.begin(), filters.end(), [](const auto* f) { return !f->empty(); });
-    if (id->empty() && session->empty() && !has_filter) {
-      throw CLI::RequiredError("id, or --session and --request, or --client, --prefix or --older-than,");
+    if (id->empty() && request->empty() && !has_filter) {
+      throw CLI::RequiredError("id, or --session-file and --request, or --client, --prefix or --older-than,");
     }
     *action = [=] { return run_parked_cancel(*common, *a); };
   });
@@ -157,6 +174,11 @@ void add_txn(CLI::App* app, const CommonOptions* common, Action* action) {
   txn->add_flag("--detached", a->detached,
                 "send without a session; transactions that were sent go on if this program ends before their answers, "
                 "and a lost answer is not asked for again");
+  txn->add_option("--session-file", a->session_file,
+                  "write the id of the session to this new file before anything is sent, and remove the file when all "
+                  "answers are there; `kilokv session attach` reads it")
+      ->option_text("FILE")
+      ->excludes("--detached");
   txn->callback([=] { *action = [=] { return run_txn(*common, *a); }; });
 }
 
@@ -264,6 +286,7 @@ int run(int argc, char** argv) {
   add_scan(app.get(), &common, &action);
   add_parked(app.get(), &common, &action);
   add_txn(app.get(), &common, &action);
+  add_session(app.get(), &common, &action);
   add_role(app.get(), &common, &action);
   add_user(app.get(), &common, &action);
   add_token(app.get(), &common, &action);

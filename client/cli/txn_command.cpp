@@ -1,15 +1,20 @@
 // kilokv txn: reads JSON objects, and prints history lines.
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <fstream>
 #include <future>
 #include <iostream>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "client/cli/commands.hpp"
 #include "client/cli/transaction_json.hpp"
+#include "client/command_line/secrets.hpp"
 #include "kilokv/history.hpp"
 
 namespace kilokv::client {
@@ -38,6 +43,8 @@ class TxnRun {
     if (!batch_.empty()) send();
     return code_;
   }
+  // Whether the outcome of a transaction that was sent is not known.
+  bool lacks_answers() const { return lacks_answers_; }
 
  private:
   ExitCode stop(const std::string& why) const {
@@ -89,6 +96,8 @@ class TxnRun {
   }
 
   void tell(Error error, std::string* lines) {
+    // If another program has attached, it may still need the file.
+    lacks_answers_ = lacks_answers_ || !never_ran(error) || error.reason == "SESSION_FENCED";
     if (error.setting == "--guards-max") {
       error.message +=
           "; the version guards that a transaction begins with do not count if it is alone in its request and has no "
@@ -160,10 +169,33 @@ class TxnRun {
   std::vector<TextPosition> begins_;  // of the transactions in batch_
   bool one_request_ = false;
   bool any_sent_ = false;
+  bool lacks_answers_ = false;
   bool answered_any_ = false;  // whether any transaction of the last send was answered
   ExitCode code_ = ExitCode::ok;
   ExitCode code_before_ = ExitCode::ok;  // before the current send
 };
+
+// As long as the file is there, an answer may be missing, and whoever reads the file can ask for it.
+ExitCode run_in_session(Client* client, const TxnArguments& arguments, std::istream& input) {
+  auto session = client->open_session();
+  if (!session) return report(session.error());
+  const std::string& file = arguments.session_file;
+  if (!file.empty() && !write_secret(file, (*session)->id() + '\n')) {
+    std::cerr << "kilokv: cannot write " << file << ": " << std::generic_category().message(errno)
+              << "; nothing was sent\n";
+    return ExitCode::usage;
+  }
+  TxnRun run(client, session->get());
+  const ExitCode code = run.run(input, arguments.batch);
+  if (file.empty()) return code;
+  if (!run.lacks_answers()) {
+    static_cast<void>(std::remove(file.c_str()));  // a file that stays names a session that has ended
+    return code;
+  }
+  (*session)->keep_open();
+  std::cerr << "  hint: kilokv session attach --session-file " << file << " tells what became of it\n";
+  return code;
+}
 
 }  // namespace
 
@@ -180,9 +212,7 @@ ExitCode run_txn(const CommonOptions& common, const TxnArguments& arguments) {
   if (!client) return report(client.error());
   std::istream& input = arguments.file == "-" ? std::cin : file;
   if (arguments.detached) return TxnRun(client->get(), nullptr).run(input, arguments.batch);
-  auto session = (*client)->open_session();
-  if (!session) return report(session.error());
-  return TxnRun(client->get(), session->get()).run(input, arguments.batch);
+  return run_in_session(client->get(), arguments, input);
 }
 
 }  // namespace kilokv::client

@@ -2,15 +2,12 @@
 #include "client/command_line/server_flags.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "client/command_line/arguments.hpp"
+#include "client/command_line/secrets.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -24,12 +21,6 @@ CLI::Validator optional_duration(std::int64_t without_value_us) {
     return std::string();
   };
   return {read, ""};
-}
-
-// The value of a variable of the environment; empty if it is not set.
-std::string variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
-  return value == nullptr ? "" : value;
 }
 
 Error wrong_variable(const std::string& name, const std::string& problem) {
@@ -76,7 +67,8 @@ ServerFlags::ServerFlags(CLI::App* app, const std::string& wait_names) {
   add_tls(app);
   app->add_option("--token-file", token_file_,
                   std::string("file with the token for the login, on a server with logins; default: the variable ") +
-                      kTokenFileVariable + "; the variable " + kTokenVariable + " can hold the token itself")
+                      kTokenSource.file_variable + "; the variable " + kTokenSource.variable +
+                      " can hold the token itself")
       ->option_text("FILE");
 }
 
@@ -92,42 +84,15 @@ void ServerFlags::add_tls(CLI::App* app) {
 
 Error ServerFlags::apply_tls(TlsOptions* tls) const {
   *tls = tls_;
-  const std::string wanted = variable(kTlsVariable);
+  const std::string wanted = environment_variable(kTlsVariable);
   if (!wanted.empty() && wanted != "0" && wanted != "1") {
     return wrong_variable(kTlsVariable, "\"" + wanted + "\" is not 0 or 1");
   }
   tls->enabled = tls->enabled || wanted == "1";
   for (const TlsSetting& setting : tls_settings()) {
     std::string& value = tls->*setting.value;
-    if (value.empty()) value = variable(setting.variable);
+    if (value.empty()) value = environment_variable(setting.variable);
     tls->enabled = tls->enabled || !value.empty();
-  }
-  return {};
-}
-
-Error ServerFlags::apply_token(std::string* token) const {
-  const std::string named = variable(kTokenFileVariable), file = token_file_.empty() ? named : token_file_;
-  if (file.empty()) {
-    *token = variable(kTokenVariable);
-    return {};
-  }
-  const std::string source =
-      token_file_.empty() ? std::string("the environment variable ") + kTokenFileVariable : "--token-file";
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  token->assign(std::istreambuf_iterator<char>(in), {});
-  if (!in.is_open() || in.bad()) {
-    Error error;
-    error.code = ErrorCode::invalid_argument;
-    error.message = source + ": cannot read " + file + ": " + std::generic_category().message(errno);
-    return error;
-  }
-  token->erase(token->find_last_not_of(" \r\n") + 1);
-  if (token->empty()) {
-    Error error;
-    error.code = ErrorCode::invalid_argument;
-    error.message = source + ": " + file + " is empty, and should hold a token";
-    return error;
   }
   return {};
 }
@@ -137,12 +102,12 @@ Error ServerFlags::apply(ClientOptions* options) const {
   setenv("GRPC_VERBOSITY", "NONE", 0);  // NOLINT(concurrency-mt-unsafe): no other thread runs yet
   options->wait_for_server_us = std::stoull(wait_us_);
   if (Error error = apply_tls(&options->tls)) return error;
-  if (Error error = apply_token(&options->token)) return error;
+  if (Error error = read_secret(kTokenSource, token_file_, &options->token)) return error;
   if (endpoint_given()) {
     options->endpoint = endpoint_;
     return {};
   }
-  const std::string named = variable(kEndpointVariable);
+  const std::string named = environment_variable(kEndpointVariable);
   if (named.empty()) return {};
   options->endpoint = named;
   const std::string problem = endpoint()(options->endpoint);

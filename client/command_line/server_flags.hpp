@@ -16,9 +16,7 @@ namespace kilokv::client {
 
 inline constexpr const char* kEndpointVariable = "KILOKV_ENDPOINT";
 inline constexpr const char* kTlsVariable = "KILOKV_CLIENT_TLS";  // 1 or 0
-inline constexpr const char* kTokenVariable = "KILOKV_CLIENT_TOKEN";
-inline constexpr const char* kTokenFileVariable = "KILOKV_CLIENT_TOKEN_FILE";
-inline constexpr std::int64_t kDefaultWaitUs = 30'000'000;  // for --wait without a duration
+inline constexpr std::int64_t kDefaultWaitUs = 30'000'000;        // for --wait without a duration
 
 class ServerFlags {
  public:
@@ -38,7 +36,6 @@ class ServerFlags {
  private:
   void add_tls(CLI::App* app);
   Error apply_tls(TlsOptions* tls) const;
-  Error apply_token(std::string* token) const;
 
   std::string endpoint_, wait_us_ = "0";
   TlsOptions tls_;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The lines of the log about who changed users, roles and tokens, and how an administrator gets in again."""
+"""The lines of the log about who changed users, roles and tokens, and who attached to a session; and how an administrator
+gets in again."""
 
 import pathlib
 import re
@@ -83,6 +84,38 @@ class AuditTest(unittest.TestCase):
         self.assertRegex(server.lines()[-1], WHO + r'grant role="teller" read=\["a","b"\) batch=4 result=begins$')
         server = self.serve()
         self.assertIn("teller", self.run_as(self.admin, server, "role", "list"))
+
+    # Three batches make the administrator, one opens the session, and one parks its transaction. The sixth is the attach. It
+    # is durable when the kill comes.
+    def test_an_attach_that_is_never_answered_has_a_line_and_counts(self):
+        server = LoggingServer(self.folder, "--login", "on", "--bootstrap-file", self.admin,
+                               environment={"KILOKV_FAIL_POINTS": "core.answer.before=kill:6"})
+        self.addCleanup(server.kill)
+        server.start()
+        file = self.folder / "program.session"
+        as_admin = [BIN / "kilokv", "--endpoint", server.endpoint, "--token-file", str(self.admin), "--timeout", "5s"]
+        waits = '{"guards": [{"key": "a", "is": "exists", "when_false": "wait"}], "then": [{"op": "get", "key": "a"}], ' \
+                '"wait_timeout_ms": 3600000}'
+        program = subprocess.Popen([*as_admin, "txn", "--session-file", str(file)], stdin=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        program.stdin.write(waits)
+        program.stdin.close()
+        until(lambda: '"parked":1' in subprocess.run(
+            [*as_admin, "--output", "json", "status"], capture_output=True, text=True, timeout=60).stdout, "one waits")
+        attach = [*as_admin, "session", "attach", "--session-file", str(file)]
+        done = subprocess.run(attach, capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, OK)
+        server.wait_end()
+        program.kill()
+        (self.folder / "port").unlink()
+        shown = file.read_text()[:8]
+        self.assertRegex(server.lines()[-1], WHO + rf"attach_session session={shown} holder=1 batch=6 result=begins$")
+        self.assertNotIn(file.read_text().strip(), server.log_file.read_text())
+        server = self.serve()
+        again = self.run_as(self.admin, server, "session", "attach", "--session-file", str(file))
+        self.assertIn(f"session {shown}, holder 2, acknowledged through 0", again)
 
     def test_who_lost_all_tokens_gets_in_again(self):
         server = self.serve("--bootstrap-file", self.admin)

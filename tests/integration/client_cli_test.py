@@ -399,6 +399,99 @@ class CommandLine(unittest.TestCase):
     def test_refused_by_the_server(self):
         self.assertIn("--key-bytes-max", self.kilokv("put", "k" * 2000, "1", code=3)[1])
 
+    def waiting_program(self, key):
+        """A program in a session of its own, whose transaction waits for the key; and the file with the id of the session."""
+        file = pathlib.Path(self.folder.name) / (key.replace("/", "-") + ".session")
+        command = [str(BIN / "kilokv"), "--endpoint", self.server.endpoint, "txn", "--session-file", str(file)]
+        program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        waits = {"guards": [{"key": key, "is": "ge", "value": 1, "when_false": "wait"}], "wait_timeout_ms": 3600000,
+                 "then": [{"op": "get", "key": key}, {"op": "put", "key": key + "/done", "value": 1}]}
+        program.stdin.write(json.dumps(waits).encode() + b"\n")
+        program.stdin.flush()
+        until(lambda: self.parked_of(key), f"a transaction waits for {key}")
+        self.addCleanup(program.stderr.close)
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        return program, file
+
+    def test_a_session_whose_program_was_killed(self):
+        program, file = self.waiting_program("attach/a")
+        session = file.read_text().strip()
+        self.assertRegex(session, "^[0-9a-f]{32}$")
+        self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(self.parked_of("attach/a")[0]["session"], session[:8])
+        program.kill()
+        program.wait()
+        head, parked = self.json("session", "attach", "--session-file", str(file))
+        self.assertEqual(head, {"session": session[:8], "holder": 1, "acknowledged_through": 0})
+        self.assertEqual(parked, {"request": 1, "state": "parked", "transactions": 1, "decided": 0, "parked": 1, "queued": 0,
+                                  "results": []})
+        self.kilokv("session", "attach", "--session-file", str(file), "--request", "1", code=1)
+        self.kilokv("put", "attach/a", "5")
+        until(lambda: self.kilokv("get", "attach/a/done", code=None)[0] == b"1\n", "it has run")
+        head, decided = self.json("session", "attach", "--session-file", str(file), "--request", "1")
+        self.assertEqual(head["holder"], 3)
+        self.assertEqual((decided["state"], decided["decided"], decided["parked"]), ("decided", 1, 0))
+        result = decided["results"][0]
+        self.assertEqual((result["index"], result["outcome"]), (0, "COMMITTED"))
+        self.assertEqual([(read["key"], read["value"]) for read in result["reads"]], [("attach/a", 5)])
+        out = self.kilokv("session", "attach", "--session-file", str(file))[0].decode()
+        self.assertRegex(out, rf"(?s)^session {session[:8]}, holder 4, acknowledged through 0\nREQUEST +STATE .*\n"
+                              r"1 +decided +1 +1 +0 +0\n  \[0\] COMMITTED, version \d+, batch \d+, rank \d+\n +attach/a\t5\n$")
+        self.assertNotIn(session, out)
+        _, unknown = self.json("session", "attach", "--session-file", str(file), "--request", "9", code=1)
+        self.assertEqual((unknown["state"], unknown["transactions"]), ("not_known", 0))
+
+    # The program is alive, and another one takes its session.
+    def test_a_program_whose_session_is_taken_over_says_so(self):
+        program, file = self.waiting_program("attach/b")
+        self.kilokv("session", "attach", "--session-file", str(file))
+        program.stdin.write(b'{"then": [{"op": "put", "key": "attach/never", "value": 1}]}\n')
+        program.stdin.close()
+        self.kilokv("put", "attach/b", "1")  # what was accepted goes on, and its answer still comes
+        self.assertEqual(program.wait(timeout=60), 5)
+        error = program.stderr.read().decode()
+        self.assertIn("another client has attached to the session", error)
+        self.assertEqual(self.kilokv("get", "attach/never", code=1)[0], b"")
+        self.assertEqual(self.kilokv("get", "attach/b/done")[0], b"1\n")
+
+    def test_a_session_file_is_there_while_an_answer_is_missing(self):
+        file = pathlib.Path(self.folder.name) / "answered.session"
+        self.txn({"then": [{"op": "put", "key": "attach/c", "value": 1}]}, words=("--session-file", str(file)))
+        self.assertFalse(file.exists())
+        file.write_text("of another program\n")
+        _, error = self.txn({"then": [{"op": "put", "key": "attach/c", "value": 2}]}, words=("--session-file", str(file)),
+                            code=2)
+        self.assertIn("nothing was sent", error)
+        self.assertEqual(self.kilokv("get", "attach/c")[0], b"1\n")
+        file.unlink()
+
+    def test_a_request_of_a_session_is_cancelled(self):
+        program, file = self.waiting_program("attach/d")
+        cancel = ("parked", "cancel", "--session-file", str(file), "--request", "1")
+        self.kilokv("session", "attach", "--session-file", str(file))
+        self.assertIn("another client has attached", self.kilokv(*cancel, code=5)[1])
+        self.assertEqual(self.kilokv(*cancel, "--holder", "1")[0], b"cancelled 1\n")
+        program.stdin.close()
+        self.assertEqual(program.wait(timeout=60), 1)  # its answer still comes: CANCELLED
+
+    def test_the_id_of_a_session_comes_from_a_file_or_the_environment(self):
+        program, file = self.waiting_program("attach/e")
+        environment = {**os.environ, "KILOKV_ENDPOINT": self.server.endpoint}
+        command = [str(BIN / "kilokv"), "session", "attach"]
+        for variables in ({"KILOKV_CLIENT_SESSION_FILE": str(file)}, {"KILOKV_CLIENT_SESSION": file.read_text().strip()}):
+            run = subprocess.run(command, env={**environment, **variables}, capture_output=True, timeout=60, check=False)
+            self.assertEqual(run.returncode, 0, run.stderr)
+        short = pathlib.Path(self.folder.name) / "short.session"
+        short.write_text(file.read_text()[:8])
+        for words, said in ((("--session-file", str(short)), "has 32 hexadecimal digits"),
+                            (("--session-file", str(short) + ".none"), "--session-file: cannot read"),
+                            ((), "KILOKV_CLIENT_SESSION_FILE")):
+            error = self.kilokv("session", "attach", *words, code=2)[1]
+            self.assertIn(said, error)
+            self.assertNotIn(short.read_text(), error)
+        program.kill()
+
     def test_usage(self):
         for words in ((), ("put", "k"), ("jump",), ("--timeout", "5", "status"), ("--output", "xml", "status"),
                       ("add", "k", "much"), ("scan", "a", "--prefix", "a")):
@@ -408,12 +501,12 @@ class CommandLine(unittest.TestCase):
         self.assertIn('unknown flag "--limt"; did you mean "--limit"?', self.kilokv("scan", "--limt", "1", code=2)[1])
         self.assertIn("kilokv: --timeout needs a value", self.kilokv("status", "--timeout", code=2)[1])
         self.assertIn('unknown command "jump"; known here: list cancel', self.kilokv("parked", "jump", code=2)[1])
-        for words in (("parked", "cancel", "9" * 300), ("parked", "cancel", "--session", "zz", "--request", "1"),
+        for words in (("parked", "cancel", "9" * 300), ("parked", "cancel", "--request", "zz"),
                       ("--timeout", "-5s", "status"), ("--timeout", "0s", "status")):
             self.assertIn('" is not ', self.kilokv(*words, code=2)[1])
         self.assertRegex(self.kilokv("--version")[0].decode(), r"^kilokv \d+\.\d+\.\d+ \(commit .+\)\n$")
         for words in ((), ("put",), ("get",), ("del",), ("add",), ("scan",), ("parked",), ("parked", "cancel"),
-                      ("txn",), ("status",)):
+                      ("txn",), ("session",), ("session", "attach"), ("status",)):
             out, _ = self.kilokv(*words, "--help")
             self.assertTrue(words == () or b"Examples:" in out, words)
             self.assertEqual(self.kilokv("help", *words)[0], out)

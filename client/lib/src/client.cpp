@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "client/lib/src/attach.hpp"
 #include "client/lib/src/connection.hpp"
 #include "client/lib/src/encode.hpp"
 #include "client/lib/src/hex.hpp"
@@ -103,9 +104,19 @@ class RemoteClient final : public Client {
     const Error error = call("OpenSession", {},
                              [&](auto* stub, auto* context) { return stub->OpenSession(context, request, &response); });
     if (error) return error;
-    auto state = std::make_shared<SessionState>(connection_, response.session(), response.lease_us(),
-                                                options.requests_in_flight_max);
-    return std::unique_ptr<Session>(std::make_unique<SessionHandle>(std::move(state)));
+    return handle({.id = response.session(), .lease_us = response.lease_us()}, options.requests_in_flight_max);
+  }
+
+  Expected<AttachedSession> attach_session(std::string_view id, const AttachOptions& options) override {
+    const auto bytes = from_hex(id);
+    if (!bytes) return make_error(ErrorCode::invalid_argument, "a session id must be hexadecimal digits");
+    auto attached = attach(connection_.get(), *bytes, options.numbers_used, connection_->deadline({}));
+    if (!attached) return attached.error();
+    AttachedSession out;
+    out.acknowledged_through = attached->identity.acknowledged_through;
+    out.requests = std::move(attached->requests);
+    out.session = handle(std::move(attached->identity), options.requests_in_flight_max);
+    return out;
   }
 
   Expected<Results> execute(const Batch& batch, const CallOptions& options) override {
@@ -193,10 +204,11 @@ class RemoteClient final : public Client {
   }
 
   Expected<std::uint64_t> cancel(std::string_view session_hex, std::uint64_t request,
-                                 std::optional<std::uint32_t> index, const CallOptions& options) override {
+                                 std::optional<std::uint32_t> index, const CallOptions& options,
+                                 std::uint64_t holder) override {
     const auto id = from_hex(session_hex);
     if (!id) return make_error(ErrorCode::invalid_argument, "a session id must be hexadecimal digits");
-    return cancel_request(connection_.get(), *id, request, index, options);
+    return cancel_request(connection_.get(), *id, holder, request, index, options);
   }
 
   Expected<ServerStatus> status(const CallOptions& options) override {
@@ -212,6 +224,11 @@ class RemoteClient final : public Client {
   Error reach() { return reach_server(connection_.get()); }
 
  private:
+  std::unique_ptr<Session> handle(SessionIdentity identity, std::uint32_t requests_in_flight_max) {
+    return std::make_unique<SessionHandle>(
+        std::make_shared<SessionState>(connection_, std::move(identity), requests_in_flight_max));
+  }
+
   // For calls that may run twice without harm.
   template <class Attempt>
   Error call(const char* name, const CallOptions& options, const Attempt& attempt) {

@@ -133,6 +133,7 @@ class Commit {
 
   void fill_id(v1::RequestId* id) const {
     id->set_session(session_.id());
+    id->set_holder(session_.holder());
     id->set_number(number_);
     id->set_acknowledged_through(session_.acknowledged_through());
   }

@@ -4,6 +4,7 @@
 #include <future>
 #include <utility>
 
+#include "client/lib/src/attach.hpp"
 #include "client/lib/src/encode.hpp"
 #include "client/lib/src/hex.hpp"
 #include "client/lib/src/read_set.hpp"
@@ -14,6 +15,7 @@ SessionHandle::SessionHandle(std::shared_ptr<SessionState> state) : state_(std::
 
 SessionHandle::~SessionHandle() {
   state_->close();
+  if (stays_open_) return;
   // An error does not matter here: if the server does not get this call, the session ends with its lease.
   constexpr auto kCloseTimeout = std::chrono::seconds(1);
   const Error ignored = state_->connection().call("CloseSession", Clock::now() + kCloseTimeout,
@@ -21,12 +23,15 @@ SessionHandle::~SessionHandle() {
                                                     v1::CloseSessionRequest request;
                                                     v1::CloseSessionResponse response;
                                                     request.set_session(state_->id());
+                                                    request.set_holder(state_->holder());
                                                     return stub->CloseSession(context, request, &response);
                                                   });
   static_cast<void>(ignored);
 }
 
 std::string SessionHandle::id() const { return to_hex(state_->id()); }
+
+std::uint64_t SessionHandle::holder() const { return state_->holder(); }
 
 Expected<RequestResult> SessionHandle::execute(const Batch& batch, const CallOptions& options) {
   return send(0, batch, options);
@@ -40,7 +45,9 @@ Expected<RequestResult> SessionHandle::resume(std::uint64_t request, const Batch
 Expected<RequestResult> SessionHandle::send(std::uint64_t number, const Batch& batch, const CallOptions& options) {
   const std::shared_ptr<SessionState> state = state_;  // another thread may destroy the session meanwhile
   const bool uploadable = !check_batch(batch) && !SessionState::in_listener() && uploadable_guards(batch) > 0;
-  if (uploadable && (number == 0 ? needs_upload(batch) : state->made_by_calls(number))) {
+  // How an earlier holder has sent a number is not known. It has decided as this client does.
+  const bool decides = number == 0 || state->inherits(number);
+  if (uploadable && (decides ? needs_upload(batch) : state->made_by_calls(number))) {
     return commit_with_upload(state.get(), number, batch, options);
   }
   auto answer = submit_and_wait(number, batch, options);
@@ -91,14 +98,23 @@ std::uint64_t SessionHandle::execute_async(const Batch& batch, ProgressCallback 
 std::uint32_t SessionHandle::attempts(std::uint64_t request) const { return state_->attempts(request); }
 
 Expected<std::uint64_t> SessionHandle::cancel(std::uint64_t request, std::optional<std::uint32_t> index) {
-  return cancel_request(&state_->connection(), state_->id(), request, index, {});
+  return cancel_request(&state_->connection(), state_->id(), state_->holder(), request, index, {});
 }
 
-Expected<std::uint64_t> cancel_request(Connection* connection, const std::string& id, std::uint64_t request,
-                                       std::optional<std::uint32_t> index, const CallOptions& options) {
+Expected<std::vector<KnownRequest>> SessionHandle::known_requests(const CallOptions& options) {
+  Connection* const connection = &state_->connection();
+  return list_requests(connection, state_->id(), state_->holder(), connection->deadline(options));
+}
+
+void SessionHandle::acknowledge_through(std::uint64_t request) { state_->acknowledge_through(request); }
+
+Expected<std::uint64_t> cancel_request(Connection* connection, const std::string& id, std::uint64_t holder,
+                                       std::uint64_t request, std::optional<std::uint32_t> index,
+                                       const CallOptions& options) {
   v1::CancelRequest message;
   v1::CancelTransactions* target = message.mutable_transactions();
   target->set_session(id);
+  target->set_holder(holder);
   target->set_number(request);
   if (index) target->add_indices(*index);
   v1::CancelResponse response;

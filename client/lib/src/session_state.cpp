@@ -46,19 +46,26 @@ bool can_go_on(const Error& error) {
   return error && (error.may_have_run || (error.attempts != 0 && (!never_ran(error) || retryable(error, false))));
 }
 
+// Whether another client has attached to the session. It does not come back.
+bool is_fenced(const Error& error) { return error.reason == "SESSION_FENCED"; }
+
 // Whether the server has too many requests, of all clients or of the session, so that it would refuse others as well.
 // Other refusals, such as for a full disk, are about what the request brings.
 bool is_for_load(const Error& error) { return error.reason == "QUEUE_FULL" || error.reason == "SESSION_FULL"; }
 
 }  // namespace
 
-SessionState::SessionState(std::shared_ptr<Connection> connection, std::string id, std::uint64_t lease_us,
+SessionState::SessionState(std::shared_ptr<Connection> connection, SessionIdentity identity,
                            std::uint32_t requests_in_flight_max)
     : connection_(std::move(connection)),
       link_(connection_->next()),
-      id_(std::move(id)),
-      lease_us_(lease_us),
+      id_(std::move(identity.id)),
+      lease_us_(identity.lease_us),
+      holder_(identity.holder),
+      inherited_through_(identity.inherited_through),
       requests_in_flight_max_(std::max(requests_in_flight_max, 1u)),
+      next_number_(identity.inherited_through + 1),
+      acknowledged_through_(identity.acknowledged_through),
       reconnect_backoff_(connection_->options()) {}
 
 void SessionState::start() { schedule_renewal(lease_us_ / 3); }
@@ -134,7 +141,10 @@ void SessionState::pump() {
   v1::SessionRequest head;
   head.set_number(request.number);
   head.set_acknowledged_through(acknowledged_through_);
-  if (!stream_greeted_) head.set_session(id_);
+  if (!stream_greeted_) {
+    head.set_session(id_);
+    head.set_holder(holder_);
+  }
   stream_greeted_ = true;
   writing_ = true;
   ++request.attempts;
@@ -193,6 +203,7 @@ void SessionState::on_response(v1::SessionResponse* response) {
     return;
   }
   const Error error = to_error(response->error());
+  if (is_fenced(error) && !ended_) set_ended(error);
   if (retryable(error, false)) {
     refuse(request, error);
   } else {
@@ -475,10 +486,33 @@ void SessionState::acknowledge(std::uint64_t number, bool can_go_on) {
   while (!given_up_.empty() && *given_up_.begin() + kResumeWindow < next_number_) {
     ended_beyond_.insert(given_up_.extract(given_up_.begin()));
   }
+  if (next_number_ > inherited_through_ + kResumeWindow) let_go_of_inherited(inherited_through_);
+  acknowledge_ended();
+}
+
+void SessionState::acknowledge_ended() {
   while (!ended_beyond_.empty() && *ended_beyond_.begin() <= acknowledged_through_ + 1) {
     acknowledged_through_ = std::max(acknowledged_through_, *ended_beyond_.begin());
     ended_beyond_.erase(ended_beyond_.begin());
   }
+}
+
+void SessionState::acknowledge_through(std::uint64_t number) {
+  Lock lock(mutex_);
+  let_go_of_inherited(number);
+  acknowledge_ended();
+}
+
+// Earlier holders may have left out numbers, and what the server does not know has no end here. So all go together, up
+// to the first one that is in flight again.
+void SessionState::let_go_of_inherited(std::uint64_t through) {
+  through = std::min(through, inherited_through_);
+  if (!pending_.empty()) through = std::min(through, pending_.begin()->first - 1);
+  if (!calls_.empty()) through = std::min(through, *calls_.begin() - 1);
+  if (!ending_.empty()) through = std::min(through, *ending_.begin() - 1);
+  if (through <= acknowledged_through_) return;
+  acknowledged_through_ = through;
+  given_up_.erase(given_up_.begin(), given_up_.upper_bound(through));
 }
 
 std::uint32_t SessionState::attempts(std::uint64_t number) const {
@@ -504,6 +538,7 @@ void SessionState::renew_lease() {
   if (closing_ || ended_) return;
   renewal_ = std::make_unique<Renewal>();
   renewal_->request.set_session(id_);
+  renewal_->request.set_holder(holder_);
   connection_->prepare(Clock::now() + std::chrono::microseconds(std::max<std::uint64_t>(lease_us_ / 3, 1'000'000)),
                        &renewal_->context);
   link_.stub->async()->KeepSessionAlive(&renewal_->context, &renewal_->request, &renewal_->response,

@@ -15,7 +15,9 @@
 //   - There is at most one stream at a time. So one thread at a time uses the results of a request.
 //   - queue_ has the requests in the state `queued`, and no others.
 //   - acknowledged_through_ includes a number after its last call has returned. For the last kResumeWindow numbers, it
-//     stays below a number whose outcome is unknown, so that resume() works.
+//     stays below a number whose outcome is unknown, so that resume() works. It stays below the numbers of earlier
+//     holders of the session (those up to inherited_through_) until acknowledge_through(), or for kResumeWindow
+//     numbers.
 // Listeners run without the lock, on threads of gRPC or of Timers.
 #pragma once
 
@@ -67,10 +69,17 @@ struct PendingRequest {
   explicit PendingRequest(const ClientOptions& options) : backoff(options) {}
 };
 
+// Which session it is, and where its numbers begin for this client.
+struct SessionIdentity {
+  std::string id;  // 16 bytes
+  std::uint64_t lease_us = 0;
+  // Of a session that this client has attached to. The numbers up to `inherited_through` are those of earlier holders.
+  std::uint64_t holder = 0, acknowledged_through = 0, inherited_through = 0;
+};
+
 class SessionState : public std::enable_shared_from_this<SessionState> {
  public:
-  SessionState(std::shared_ptr<Connection> connection, std::string id, std::uint64_t lease_us,
-               std::uint32_t requests_in_flight_max);
+  SessionState(std::shared_ptr<Connection> connection, SessionIdentity identity, std::uint32_t requests_in_flight_max);
 
   // Starts to renew the lease.
   void start();
@@ -87,10 +96,15 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   bool closed() const;
   bool made_by_calls(std::uint64_t number) const;  // known only for the last requests
   std::uint64_t acknowledged_through() const;
+  // Whether the number is one that earlier holders may have used.
+  bool inherits(std::uint64_t number) const { return number <= inherited_through_; }
+  // As Session::acknowledge_through.
+  void acknowledge_through(std::uint64_t number);
   // Ends the requests in flight as cancelled. Returns when no listener runs or will run.
   void close();
   std::uint32_t attempts(std::uint64_t number) const;
   const std::string& id() const { return id_; }
+  std::uint64_t holder() const { return holder_; }
   std::string where() const { return connection_->where("Session"); }
   Connection& connection() { return *connection_; }
 
@@ -136,6 +150,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   void set_ended(const Error& error);
   // `can_go_on`: the number is kept for resume(), and not acknowledged yet.
   void acknowledge(std::uint64_t number, bool can_go_on);
+  void let_go_of_inherited(std::uint64_t through);
+  void acknowledge_ended();
   Error check_resumable(std::uint64_t number) const;
 
   // The timers' thread calls these, without the lock.
@@ -148,7 +164,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   const std::shared_ptr<Connection> connection_;
   const Connection::Link& link_;  // one of connection_
   const std::string id_;          // 16 bytes
-  const std::uint64_t lease_us_;
+  const std::uint64_t lease_us_, holder_, inherited_through_;
   const std::uint32_t requests_in_flight_max_;
 
   mutable std::mutex mutex_;
@@ -157,8 +173,8 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   SendQueue queue_;
   SendWindow window_;
   Error window_refusal_;  // the refusal that closed the window last; none while the window opens quickly
-  std::uint64_t next_number_ = 1;
-  std::uint64_t acknowledged_through_ = 0;
+  std::uint64_t next_number_;
+  std::uint64_t acknowledged_through_;
   std::set<std::uint64_t> ended_beyond_;  // numbers above acknowledged_through_ that have ended
   std::set<std::uint64_t> given_up_;      // numbers that ended with an unknown outcome, or were refused for the moment
   std::set<std::uint64_t> calls_;         // numbers between begin_call() and end_call()

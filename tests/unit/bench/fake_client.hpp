@@ -31,6 +31,9 @@ class FakeClient : public client::Client {
   client::Expected<std::unique_ptr<client::Session>> open_session(const client::SessionOptions&) override {
     return refusal();
   }
+  client::Expected<client::AttachedSession> attach_session(std::string_view, const client::AttachOptions&) override {
+    return refusal();
+  }
   client::Expected<client::Results> execute(const client::Batch&, const client::CallOptions&) override {
     return refusal();
   }
@@ -47,7 +50,7 @@ class FakeClient : public client::Client {
     return refusal();
   }
   client::Expected<std::uint64_t> cancel(std::string_view, std::uint64_t, std::optional<std::uint32_t>,
-                                         const client::CallOptions&) override {
+                                         const client::CallOptions&, std::uint64_t) override {
     return refusal();
   }
   client::Expected<client::ServerStatus> status(const client::CallOptions&) override { return refusal(); }

@@ -89,10 +89,15 @@ grpc::Status FakeServer::Session(grpc::ServerContext*,
                                  grpc::ServerReaderWriter<v1::SessionResponse, v1::SessionRequest>* stream) {
   v1::SessionRequest request;
   std::string session;
+  std::uint64_t holder = 0;
   const Write write = [stream](const v1::SessionResponse& response) { return stream->Write(response); };
   while (stream->Read(&request)) {
-    if (!request.session().empty()) session = request.session();
+    if (!request.session().empty()) {
+      session = request.session();
+      holder = request.holder();
+    }
     request.set_session(session);
+    request.set_holder(holder);
     {
       std::lock_guard lock(mutex_);
       seen_.push_back(request);
@@ -135,8 +140,28 @@ grpc::Status FakeServer::OpenSession(grpc::ServerContext*, const v1::OpenSession
   return {};
 }
 
-grpc::Status FakeServer::KeepSessionAlive(grpc::ServerContext*, const v1::KeepSessionAliveRequest*,
+std::vector<std::uint64_t> FakeServer::holders() {
+  std::lock_guard lock(mutex_);
+  return holders_;
+}
+
+grpc::Status FakeServer::AttachSession(grpc::ServerContext* context, const v1::AttachSessionRequest* request,
+                                       v1::AttachSessionResponse* response) {
+  {
+    std::lock_guard lock(mutex_);
+    sessions_.insert(request->session());
+    response->set_holder(request->holder() != 0 ? request->holder() : ++attached_);
+    response->set_lease_us(lease_us);
+  }
+  return on_attach ? on_attach(*request, response, context) : grpc::Status();
+}
+
+grpc::Status FakeServer::KeepSessionAlive(grpc::ServerContext*, const v1::KeepSessionAliveRequest* request,
                                           v1::KeepSessionAliveResponse*) {
+  {
+    std::lock_guard lock(mutex_);
+    holders_.push_back(request->holder());
+  }
   return on_keep_alive ? on_keep_alive() : grpc::Status();
 }
 
@@ -153,6 +178,7 @@ grpc::Status FakeServer::CloseSession(grpc::ServerContext* context, const v1::Cl
     if (grpc::Status status = on_close(context); !status.ok()) return status;
   }
   std::lock_guard lock(mutex_);
+  holders_.push_back(request->holder());
   sessions_.erase(request->session());
   return {};
 }

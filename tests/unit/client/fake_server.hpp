@@ -39,6 +39,7 @@ class FakeServer final : public v1::KiloKV::Service {
   v1::SessionResponse apply(const v1::SessionRequest& request);
   std::optional<grpc::Status> answer(const v1::SessionRequest& request, const Write& write);
   std::uint64_t times_applied(std::uint64_t number);
+  std::vector<std::uint64_t> holders();    // those of the other calls of sessions, in the order of arrival
   std::vector<v1::SessionRequest> seen();  // requests of sessions, in the order of arrival, with `session` filled in
 
   static v1::ResultColumns committed(int transactions, std::uint64_t batch = 1);
@@ -53,6 +54,8 @@ class FakeServer final : public v1::KiloKV::Service {
   std::function<grpc::Status(const v1::GetRequest&, v1::GetResponse*)> on_get;
   std::function<grpc::Status(const v1::ScanRequest&, v1::ScanResponse*)> on_scan;
   std::function<grpc::Status()> on_keep_alive;
+  std::function<grpc::Status(const v1::AttachSessionRequest&, v1::AttachSessionResponse*, grpc::ServerContext*)>
+      on_attach;  // without it, each attach gets the next holder, and an empty list
   std::function<grpc::Status(grpc::ServerContext*)> on_close;  // ok: closes the session
   std::function<grpc::Status(v1::StatusResponse*)> on_status;
 
@@ -70,6 +73,8 @@ class FakeServer final : public v1::KiloKV::Service {
                                 v1::KeepSessionAliveResponse* response) override;
   grpc::Status CloseSession(grpc::ServerContext* context, const v1::CloseSessionRequest* request,
                             v1::CloseSessionResponse* response) override;
+  grpc::Status AttachSession(grpc::ServerContext* context, const v1::AttachSessionRequest* request,
+                             v1::AttachSessionResponse* response) override;
   grpc::Status Get(grpc::ServerContext* context, const v1::GetRequest* request, v1::GetResponse* response) override;
   grpc::Status Scan(grpc::ServerContext* context, const v1::ScanRequest* request, v1::ScanResponse* response) override;
   grpc::Status ListParked(grpc::ServerContext* context, const v1::ListParkedRequest* request,
@@ -87,6 +92,8 @@ class FakeServer final : public v1::KiloKV::Service {
   std::map<std::uint64_t, std::uint64_t> applied_;
   std::map<std::uint64_t, v1::SessionResponse> stored_;
   std::set<std::string> sessions_;
+  std::vector<std::uint64_t> holders_;
+  std::uint64_t attached_ = 0;
 };
 
 }  // namespace kilokv::client

@@ -58,6 +58,13 @@ struct SessionOptions {
   std::uint32_t requests_in_flight_max = 1024;
 };
 
+struct AttachOptions {
+  std::uint32_t requests_in_flight_max = 1024;  // as in SessionOptions
+  // The highest number that the program before may have used, if it is known, for example from a file. New requests get
+  // higher numbers than this one, and than all that the server knows.
+  std::uint64_t numbers_used = 0;
+};
+
 struct CallOptions {
   // In microseconds, with retries and WAITs. If empty: ClientOptions::request_timeout_us plus the longest wait_timeout
   // of the batch.
@@ -118,9 +125,30 @@ struct ScanPosition {
   std::int64_t batch_time_us = 0;
 };
 
+// What the server knows of a request of a session. `decided`, `parked` and `queued` count its transactions. They are
+// `transactions` together, or less: the rest does not run unless it is sent again (Session::resume).
+struct KnownRequest {
+  // Queued and parked transactions have not happened yet. If the server restarts, they do not run, and their request is
+  // not known any more unless a part of it was decided.
+  enum class State : std::uint8_t {
+    acknowledged,    // somebody has said to have its results
+    not_known,       // it did not run, and what was sent before the attach will never run
+    queued,          // nothing is decided; it may still be refused, and then it did not run
+    parked,          // nothing is decided, and at least one of its transactions waits for a guard
+    partly_decided,  // some of its transactions are decided, and have results
+    decided,         // all of its transactions have results
+  };
+  std::uint64_t number = 0;
+  State state = State::not_known;
+  std::uint32_t transactions = 0, decided = 0, parked = 0, queued = 0;
+  Results results;
+};
+// Returns not_known, queued, ...
+const char* to_string(KnownRequest::State state);
+
 struct ParkedTransaction {
   std::uint64_t id = 0;
-  std::string session;  // hexadecimal; empty: no session
+  std::string session;  // the first 8 hexadecimal digits of its id; empty: no session
   std::uint64_t request = 0;
   std::uint32_t index = 0, guard = 0;
   std::string guard_key;
@@ -161,6 +189,16 @@ struct ServerStatus {
 
 class Session;
 
+// A session that this client holds now.
+struct AttachedSession {
+  std::unique_ptr<Session> session;
+  std::uint64_t acknowledged_through = 0;
+  std::vector<KnownRequest> requests;  // those that the server knows, above acknowledged_through, by their numbers
+
+  // The state of any number. It is final if it is decided or not_known.
+  KnownRequest::State state_of(std::uint64_t number) const;
+};
+
 class Client {
  public:
   static Expected<std::unique_ptr<Client>> connect(const ClientOptions& options);
@@ -169,6 +207,11 @@ class Client {
   // Opens a session. Each request of a session is applied once, however often it is sent. The destructor closes the
   // session. If that fails, the server closes it when its lease ends.
   virtual Expected<std::unique_ptr<Session>> open_session(const SessionOptions& options = {}) = 0;
+  // Takes over a session from a program that has ended, or cannot be reached: from Session::id(), which that program
+  // has kept in a file that only its user can read. From then on, the other program gets failed_precondition with the
+  // reason SESSION_FENCED for every request. Tells what has become of the requests that were not acknowledged.
+  // Errors: failed_precondition: the session has ended, or another client attaches at the same time.
+  virtual Expected<AttachedSession> attach_session(std::string_view id, const AttachOptions& options = {}) = 0;
 
   // Executes without a session. A request that may have run is never sent again. So a lost answer is `unavailable`, and
   // the outcome is unknown.
@@ -185,8 +228,10 @@ class Client {
   virtual Expected<std::uint64_t> cancel_parked(std::uint64_t id, const CallOptions& options = {}) = 0;
   // Cancels all parked transactions that the filter lets pass. At least one condition must be given.
   virtual Expected<std::uint64_t> cancel_parked(const ParkedFilter& filter, const CallOptions& options = {}) = 0;
+  // Cancels a request of a session that this client may use. `holder`: that of the session (Session::holder).
   virtual Expected<std::uint64_t> cancel(std::string_view session_hex, std::uint64_t request,
-                                         std::optional<std::uint32_t> index, const CallOptions& options = {}) = 0;
+                                         std::optional<std::uint32_t> index, const CallOptions& options = {},
+                                         std::uint64_t holder = 0) = 0;
   virtual Expected<ServerStatus> status(const CallOptions& options = {}) = 0;
   virtual const ClientOptions& options() const = 0;
 };
@@ -195,7 +240,8 @@ class Client {
 // reconnects. Until their deadlines, it sends unanswered requests again under the same numbers. It acknowledges results
 // after the callback has returned.
 //
-// Errors: failed_precondition if the session is gone because its lease ran out. Open another session then.
+// Errors: failed_precondition if the session is gone because its lease ran out. Open another session then. The same
+// with the reason SESSION_FENCED if another client has attached to the session: this client should stop.
 //
 // Inside a callback, execute() and resume() are refused, and execute_async() does not block. A callback must not
 // destroy a Session. The destructor ends the requests in flight as `cancelled`, although the server still runs them.
@@ -203,7 +249,10 @@ class Client {
 class Session {
  public:
   virtual ~Session() = default;
-  virtual std::string id() const = 0;  // hexadecimal
+  // The whole id, as 32 hexadecimal digits. It is a secret: whoever has it, and may log in as the same user, can attach
+  // to the session. A program that wants to ask after a crash keeps it in a file that only its user can read.
+  virtual std::string id() const = 0;
+  virtual std::uint64_t holder() const = 0;  // 0: this client has opened the session; n: the n-th attach was its own
 
   // Sends the batch and waits for the results. A single transaction may begin with more `version ==` guards than fit
   // into a request, if it has no WAIT guard. Then these guards are uploaded first, in chunks. The timeout covers the
@@ -218,11 +267,25 @@ class Session {
   // number and encoding. The last 1,024 requests can be resumed, but not one that was refused for good
   // (never_ran(error), and its deadline had not passed), or never sent (`attempts` is 0). Nothing of such a request
   // ran, so send it as a new one. Errors: failed_precondition, if the number cannot be resumed.
+  // In a session from attach_session(), all numbers can be resumed that it left open: those that the server knows, and
+  // those that are not known, which then run for the first time.
   virtual Expected<RequestResult> resume(std::uint64_t request, const Batch& batch,
                                          const CallOptions& options = {}) = 0;
   virtual std::uint32_t attempts(std::uint64_t request) const = 0;  // of a request in flight, or of a recent one
 
   virtual Expected<std::uint64_t> cancel(std::uint64_t request, std::optional<std::uint32_t> index = {}) = 0;
+
+  // Only in a session from attach_session():
+  // Asks again what has become of the requests that nobody has acknowledged.
+  virtual Expected<std::vector<KnownRequest>> known_requests(const CallOptions& options = {}) = 0;
+  // The program needs nothing more of the requests that attach_session() left open, up to this number. The server may
+  // then drop their results. Until then it also keeps those of all later requests. This happens by itself when 1,024
+  // further requests were sent. A request that was resumed and has not ended stays, and all after it.
+  virtual void acknowledge_through(std::uint64_t request) = 0;
+
+  // From now on the destructor does not close the session. It stays open until its lease ends, so that another client
+  // can attach to it.
+  virtual void keep_open() = 0;
 };
 
 }  // namespace kilokv::client
