@@ -32,7 +32,8 @@ CORE_ACCESS = "server/core/access"
 CORE_CLIENTS = "server/core/clients"
 CORE_ROOMS = ["server/core/memory", "server/core/sessions", "server/core/waiting", "server/core/reads"]
 # What the server's other rooms see of core: the types that cross its border, and for the service the database itself.
-CORE_FACE = [*CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, "server/core/database", "server/core/reads/scan.hpp", "server/core/sessions/upload.hpp",
+CORE_FACE = [*CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, "server/core/database", "server/core/reads/scan.hpp",
+             "server/core/sessions/session_list.hpp", "server/core/sessions/upload.hpp",
              "server/core/waiting/parked_transaction.hpp"]
 FACADE = "engine/engine.hpp"
 # What the facade may not drag along, and what of it it may.
