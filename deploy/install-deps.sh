@@ -11,7 +11,7 @@ build_packages=(
   build-essential cmake ninja-build ccache git pkg-config ca-certificates
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   librocksdb-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
-  libssl-dev libjemalloc-dev libxxhash-dev libisal-dev libabsl-dev libgtest-dev libgmock-dev python3 libjs-chart.js
+  libssl-dev libjemalloc-dev libxxhash-dev libcsv-dev libisal-dev libabsl-dev libgtest-dev libgmock-dev python3 libjs-chart.js
 )
 check_packages=(clang-format clang-tidy clang libclang-rt-14-dev strace procps spin curl openssl)
 

@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "client/bench/interrupt.hpp"
+#include "client/command_line/interrupt.hpp"
 #include "client/measure/clock.hpp"
 #include "client/measure/steady_scan.hpp"
 
@@ -46,7 +46,8 @@ class Loader {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return in_flight_ < options_.in_flight; });
-      if (!error_ && interrupt::received() != 0) error_ = make_error(client::ErrorCode::cancelled, "loading was ended");
+      if (!error_ && client::interrupt::received() != 0)
+        error_ = make_error(client::ErrorCode::cancelled, "loading was ended");
       if (error_) return batch_.clear();
       ++in_flight_;
     }

@@ -7,21 +7,26 @@
 #include <iostream>
 #include <system_error>
 
-#include "client/bench/interrupt.hpp"
 #include "client/bench/options.hpp"
 #include "client/bench/report.hpp"
 #include "client/bench/run.hpp"
 #include "client/command_line/arguments.hpp"
 #include "client/command_line/error_report.hpp"
+#include "client/command_line/interrupt.hpp"
 
 namespace {
 
 using kilokv::bench::RunReport;
 namespace bench = kilokv::bench;
-namespace interrupt = kilokv::bench::interrupt;
+namespace interrupt = kilokv::client::interrupt;
 namespace client = kilokv::client;
 
 using client::ExitCode;
+
+constexpr interrupt::Lines kInterruptLines = {
+    "\nkilokv-bench: ended before anything was measured; nothing was checked\n",
+    "\nkilokv-bench: ending early: waits for the last answers and checks the state; a second signal ends it at once\n",
+    "\nkilokv-bench: ended by a second signal: no report, and nothing was checked\n"};
 
 ExitCode report_error(const client::Error& error) {
   return client::report_error("kilokv-bench", "--give-up-after", error);
@@ -105,6 +110,6 @@ int main(int argc, char** argv) {
   const bench::Flags sweep_flags(sweep, true);
   client::add_help_command(app.get());
   if (const auto code = client::parse_arguments(app.get(), argc, argv)) return *code;
-  interrupt::install();
+  interrupt::install(kInterruptLines);
   return *run ? execute(run_flags, false) : execute(sweep_flags, true);
 }

@@ -8,15 +8,17 @@
 #include <vector>
 
 #include "client/bench/call_driver.hpp"
-#include "client/bench/interrupt.hpp"
 #include "client/bench/report.hpp"
 #include "client/bench/stream_driver.hpp"
+#include "client/command_line/interrupt.hpp"
 #include "client/measure/clock.hpp"
 #include "client/measure/steady_scan.hpp"
 #include "client/measure/text.hpp"
 
 namespace kilokv::bench {
 namespace {
+
+namespace interrupt = client::interrupt;
 
 constexpr std::int64_t kProgressIntervalUs = 1'000'000;
 constexpr std::int64_t kInterruptLookUs = 50'000;  // short enough for a user

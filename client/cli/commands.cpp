@@ -1,28 +1,17 @@
 // The commands of kilokv (commands.hpp), except txn, which is in txn_command.cpp.
 #include "client/cli/commands.hpp"
 
-#include <charconv>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "client/cli/input_value.hpp"
 #include "kilokv/history.hpp"
 
 namespace kilokv::client {
 namespace {
-
-// The value that `put` stores for a text. It is an integer only if the text is written as integers are printed, so that
-// 007 and +5 keep their characters. Empty if it is an integer outside the range.
-std::optional<std::variant<std::int64_t, std::string_view>> parse_value(std::string_view text, bool as_bytes) {
-  if (as_bytes) return text;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc::result_out_of_range && end == text.data() + text.size()) return std::nullopt;
-  if (error == std::errc() && std::to_string(value) == text) return value;
-  return text;
-}
 
 // Sends one transaction in a session, so that it is applied once, however often it is sent. Prints nothing.
 Expected<RequestResult> send(const CommonOptions& common, const Batch& batch) {

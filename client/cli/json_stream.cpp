@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "client/cli/utf8.hpp"
+
 namespace kilokv::client {
 namespace {
 
@@ -15,13 +17,7 @@ bool is_space(int c) { return c >= 0 && kSpace.find(static_cast<char>(c)) != std
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 // The UTF-8 character at the start of `text`. Empty if there is none.
-std::string_view character(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  const std::size_t size = first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 0;
-  if (size == 0 || size > text.size()) return {};
-  const std::string_view whole = text.substr(0, size);
-  return std::all_of(whole.begin() + 1, whole.end(), continues_character) ? whole : std::string_view();
-}
+std::string_view character(std::string_view text) { return text.substr(0, utf8_length(text)); }
 
 // The end of the token that begins at `begin`. A token is a string with its quotes, a punctuation character, or a run
 // of other characters.

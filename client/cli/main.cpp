@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "client/cli/access_commands.hpp"
+#include "client/cli/bulk/bulk_flags.hpp"
 #include "client/cli/commands.hpp"
 #include "client/command_line/arguments.hpp"
 #include "client/command_line/secrets.hpp"
@@ -15,8 +16,11 @@ namespace kilokv::client {
 namespace {
 
 constexpr const char* kFooter =
-    "Exit codes: 0 done; 1 a guard failed, a transaction did not commit, or a key is absent; 2 wrong usage; 3 the "
-    "server\nrefused the input; 4 no server, no answer in time, or a full server; 5 any other error.";
+    "Exit codes: 0 done; 1 a guard failed, a transaction did not commit, a key is absent, or an export or import is "
+    "not\n"
+    "complete; 2 wrong usage or wrong input; 3 the server refused the input; 4 no server, no answer in time, or a "
+    "full\n"
+    "server; 5 any other error; 130 Ctrl-C, or 143 SIGTERM, ended an export or import.";
 
 // What the chosen command does. It runs after the command line has been parsed.
 using Action = std::function<ExitCode()>;
@@ -287,6 +291,7 @@ int run(int argc, char** argv) {
   add_parked(app.get(), &common, &action);
   add_txn(app.get(), &common, &action);
   add_session(app.get(), &common, &action);
+  add_bulk(app.get(), &common, &action);
   add_role(app.get(), &common, &action);
   add_user(app.get(), &common, &action);
   add_token(app.get(), &common, &action);

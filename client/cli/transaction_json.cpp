@@ -2,11 +2,7 @@
 // leaves the file.
 #include "client/cli/transaction_json.hpp"
 
-#include <absl/strings/escaping.h>
-
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -14,69 +10,19 @@
 #include <variant>
 #include <vector>
 
-#include "client/command_line/suggestion.hpp"
+#include "client/cli/json_fields.hpp"
 
 namespace kilokv::client {
 namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void fail(const std::string& what) { throw std::invalid_argument(what); }
-
-// A value of the input, as messages show it.
-std::string shown(const Json& field) {
-  constexpr std::size_t kBytesMax = 60;
-  const std::string text = field.dump(-1, ' ', true);  // ASCII, so that it can be cut anywhere
-  return text.size() <= kBytesMax ? text : text.substr(0, kBytesMax) + "...";
-}
-
-const Json& member(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end()) fail(std::string("\"") + name + "\" is missing");
-  return *found;
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string all;
-  for (const std::string& name : names) all.append(all.empty() ? "" : " ").append(name);
-  return all;
-}
-
-// A misspelt field must not count as an absent one. With "when_flase", for example, a WAIT guard would become a FAIL
-// guard.
-void check_fields(const Json& object, const std::vector<std::string>& known) {
-  for (const auto& item : object.items()) {
-    if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
-    const auto meant = nearest(item.key(), known);
-    fail("unknown field \"" + item.key() + "\"; " +
-         (meant ? "did you mean \"" + *meant + "\"?" : "known here: " + joined(known)));
-  }
-}
-
-template <class T>
-T integer(const Json& field, const char* name) {
-  if (field.is_number_unsigned()) {
-    const auto value = field.get<std::uint64_t>();
-    if (value <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())) return static_cast<T>(value);
-  } else if (field.is_number_integer()) {
-    const auto value = field.get<std::int64_t>();
-    if (std::numeric_limits<T>::is_signed && value >= static_cast<std::int64_t>(std::numeric_limits<T>::min())) {
-      return static_cast<T>(value);
-    }
-  }
-  fail(std::string("\"") + name + "\" is not an integer from " + std::to_string(std::numeric_limits<T>::min()) +
-       " to " + std::to_string(std::numeric_limits<T>::max()) + ": " + shown(field));
-}
-
-std::string bytes(const Json& field, const char* name) {
-  if (field.is_string()) return field.get<std::string>();
-  std::string decoded;
-  if (field.is_object() && field.contains("b64") && field["b64"].is_string() &&
-      absl::Base64Unescape(field["b64"].get<std::string>(), &decoded)) {
-    return decoded;
-  }
-  fail(std::string("\"") + name + "\" is neither a string nor {\"b64\": \"...\"} with base64 in it: " + shown(field));
-}
+using fields::bytes;
+using fields::check_names;
+using fields::fail;
+using fields::integer;
+using fields::member;
+using fields::shown;
 
 std::string text(const Json& field, const char* name) {
   if (!field.is_string()) fail(std::string("\"") + name + "\" is not a string: " + shown(field));
@@ -128,7 +74,7 @@ std::vector<std::string> guard_fields(const std::string& is) {
 
 void append_guard(const Json& guard, Batch* batch) {
   const std::string is = text(member(guard, "is"), "is");
-  check_fields(guard, guard_fields(is));
+  check_names(guard, guard_fields(is));
   const OnFalse on_false = when_false(guard);
   const auto version = [&] { return integer<std::uint64_t>(member(guard, "version"), "version"); };
   if (is == "range_unchanged") {
@@ -163,7 +109,7 @@ class OperationReader {
  public:
   void operator()(const Json& operation, Batch* batch) {
     const std::string op = text(member(operation, "op"), "op");
-    check_fields(operation, fields(op));
+    check_names(operation, fields(op));
     if (op == "range_get" || op == "delete_range") {
       append_range(operation, op == "range_get", batch);
     } else {
@@ -211,10 +157,10 @@ class OperationReader {
       return std::string_view(held_);
     }
     if (field.contains("get")) {
-      check_fields(field, {"get", "negate"});
+      check_names(field, {"get", "negate"});
       return FromGet{earlier_get(field["get"]), flag(field, "negate")};
     }
-    check_fields(field, {"commit_version", "batch_time"});
+    check_names(field, {"commit_version", "batch_time"});
     if (field.size() == 1 && flag(field, "commit_version")) return CommitVersion{};
     if (field.size() == 1 && flag(field, "batch_time")) return BatchTime{};
     fail(std::string("\"") + name + "\" must be an integer, bytes, get, commit_version or batch_time: " + shown(field));
@@ -253,7 +199,7 @@ void check_line(const Json& line) {
       "wait_timeout_ms", "guards",           "then",     "else",     "outcome",   "error",          "not_run",
       "failed_guard",    "failed_operation", "version",  "batch",    "rank",      "admitted_batch", "batch_time_us",
       "reads",           "reads_dropped",    "cancelled"};
-  check_fields(line, kFields);
+  check_names(line, kFields);
 }
 
 TransactionOptions options(const Json& line) {

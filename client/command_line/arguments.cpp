@@ -192,6 +192,15 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
   return words;
 }
 
+// The first flag that ends with its "=". CLI11 would take the next word for its value. Empty: there is none.
+std::string flag_without_value(int argc, const char* const* argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string_view word = argv[i];
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) return std::string(word.substr(0, word.size() - 1));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<std::int64_t> parse_duration_us(std::string_view text) {
@@ -277,6 +286,12 @@ CLI::Validator one_of(std::vector<std::string> choices) {
   });
 }
 
+CLI::Validator some_text() {
+  return reader("a text of one character or more", [](std::string_view text) {
+    return text.empty() ? std::nullopt : std::optional(std::string(text));
+  });
+}
+
 std::shared_ptr<CLI::App> make_app(const std::string& description, const std::string& name) {
   return std::make_shared<CLI::App>(description, name);
 }
@@ -317,6 +332,7 @@ std::optional<int> parse_arguments(CLI::App* app, int argc, const char* const* a
     std::cerr << app->get_name() << ": " << what << '\n';
     return static_cast<int>(ExitCode::usage);
   };
+  if (const std::string flag = flag_without_value(argc, argv); !flag.empty()) return refuse(flag + " needs a value");
   try {
     app->parse(words_of(argc, argv));
     return std::nullopt;

@@ -30,6 +30,7 @@ CLI::Validator size_in_bytes(std::uint64_t min, std::uint64_t max);  // 4096, or
 CLI::Validator duration(std::int64_t min_us);                        // the result is in microseconds
 CLI::Validator endpoint();                                           // HOST:PORT
 CLI::Validator one_of(std::vector<std::string> choices);
+CLI::Validator some_text();  // not the empty text, which a script has if a variable is not set
 
 // The command line of a program, and a command of it. A file that constructs a CLI::App compiles all of that class, and
 // of its formatter and its reader of configuration files. That takes seconds. So only arguments.cpp constructs one.

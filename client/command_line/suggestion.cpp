@@ -27,6 +27,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   std::optional<std::string> best;
   std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& name : known) {
+    if (word.size() >= name.size() + least) continue;  // so far away at least; `word` may be very long
     const bool begun = word.size() >= 2 && name.starts_with(word);
     const std::size_t distance = begun ? 1 : edit_distance(word, name);
     if (distance >= least || distance >= name.size()) continue;

@@ -392,6 +392,29 @@ def add_from_pages(seeds):
         seeds.add("transaction_json", json.dumps(transaction))
 
 
+# Records of an import. The first byte says how the target reads them.
+RECORDS = {
+    0: ['{"key": "a", "value": 1}\n\n{"value": "x", "key": {"b64": "/w=="}}\r\n{"key": "c", "value": {"b64": ""}, "version": 7}',
+        '\ufeff{"key": "\\u00e4\\n", "value": -9223372036854775808}\n{"key": "a"}\n[1]\n{"key": 1, "value": null}\n',
+        '{"key": "a", "value": 1.5}\n{"key": "", "value": 1}\n{"key": "a", "valeu": 1}\n{"key": "a", "value": "\u00e4'],
+    1: ['key,value\na,1\nb,"x, ""y"""\n"c\nd",b64:/w==\nb64:AP8=,-5\n"e\r\n",\r\n', '\ufeffvalue,other,key\r\n1,2,3\r\n\r\n',
+        'key,value\na\n,1\na"b,1\n"a"b,1\na,9223372036854775808\nb64:%,1\n\u00e4,\u20ac\na\r,\rb\n', 'key,value\na,"cut',
+        'key,key,value\n', 'a,b\n', 'key,value\na,1'],
+    2: ['k,v\na,1\nb,b64:MQ==\nc,9223372036854775808\n"d",""\n'],
+    3: ['{"format": "kilokv-import-1", "records": "jsonl", "existing": "keep", "line": 1001, "bytes": 34567, '
+        '"digest": "00112233445566778899aabbccddeeff", "run": "0123456789abcdef"}'],
+}
+
+
+def add_records(seeds):
+    for choice, texts in RECORDS.items():
+        for text in texts:
+            seeds.add("import_records", bytes([choice]) + text.encode())
+    for kind, choice in (("jsonl", 0), ("csv", 1)):
+        for block in re.findall(rf"```{kind}\n(.*?)```", (ROOT / "docs" / "bulk.md").read_text(), re.DOTALL):
+            seeds.add("import_records", bytes([choice]) + block.encode())
+
+
 def add_certificates(seeds, folder):
     authority = Authority(folder, "Fuzz CA")
     pair, client = authority.issue("localhost", SERVER), authority.issue("client", CLIENT)
@@ -418,6 +441,7 @@ def main():
         add_from_server(seeds, folder / "users", users=True)
         add_certificates(seeds, folder / "tls")
     add_from_pages(seeds)
+    add_records(seeds)
 
 
 if __name__ == "__main__":

@@ -506,7 +506,7 @@ class CommandLine(unittest.TestCase):
             self.assertIn('" is not ', self.kilokv(*words, code=2)[1])
         self.assertRegex(self.kilokv("--version")[0].decode(), r"^kilokv \d+\.\d+\.\d+ \(commit .+\)\n$")
         for words in ((), ("put",), ("get",), ("del",), ("add",), ("scan",), ("parked",), ("parked", "cancel"),
-                      ("txn",), ("session",), ("session", "attach"), ("status",)):
+                      ("txn",), ("session",), ("session", "attach"), ("status",), ("export",), ("import",)):
             out, _ = self.kilokv(*words, "--help")
             self.assertTrue(words == () or b"Examples:" in out, words)
             self.assertEqual(self.kilokv("help", *words)[0], out)

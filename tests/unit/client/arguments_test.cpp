@@ -141,6 +141,7 @@ TEST(Arguments, HelpIsACommand) {
 
 TEST(Arguments, WrongCountsAreToldInOurOwnWords) {
   EXPECT_EQ(Program().run({"list", "--limit"}).error, "program: --limit needs a value\n");
+  EXPECT_EQ(Program().run({"list", "--limit=", "5"}).error, "program: --limit needs a value\n");
   EXPECT_EQ(Program().run({"list", "--limit", "1", "--limit", "2"}).error,
             "program: --limit is given 2 times: give it once\n");
   EXPECT_EQ(Program().run({"list", "--all=maybe"}).error,

@@ -1,0 +1,15 @@
+// UTF-8 as RFC 3629 defines it: no overlong forms, no surrogates, nothing beyond U+10FFFF. Thread safety: pure
+// functions.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace kilokv::client {
+
+// Bytes of the character at the start of the text. 0: there is none.
+std::size_t utf8_length(std::string_view text);
+
+bool is_utf8(std::string_view bytes);
+
+}  // namespace kilokv::client
