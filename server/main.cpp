@@ -32,10 +32,12 @@
 #include "server/service/bootstrap.hpp"
 #include "server/service/grpc_server.hpp"
 #include "server/service/library_logs.hpp"
+#include "server/service_manager.hpp"
 #include "server/shutdown_signal.hpp"
 #include "server/storage/rocksdb_log.hpp"
 #include "server/text_log.hpp"
 #include "server/version.hpp"
+#include "server/watchdog.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -45,6 +47,13 @@ constexpr int kExitUsage = 2;
 // Time for gRPC to send the last answers after draining. The server waits the whole time if a client keeps an idle
 // connection open and does not read from it.
 constexpr std::chrono::milliseconds kSendGrace{1000};
+// While the start makes progress, the service manager gives it this much more time. A step that takes longer without a
+// word, such as a sync that does not return, uses up the time that the unit sets.
+constexpr DurationUs kStartStepUs = 120000000;
+// From the end of draining to the end of the process.
+constexpr DurationUs kEndUs = 10000000;
+// Probes in the time after which the service manager ends a server that is not alive.
+constexpr DurationUs kProbesPerWatchdog = 4;
 
 // Returns the log file, or null if the log goes to standard error.
 Result<std::shared_ptr<TextLog>> start_logging(const ServerOptions& options) {
@@ -94,6 +103,18 @@ Status write_port_file(const std::string& path, int port) {
   file.close();
   if (file.good() && std::rename(draft.c_str(), path.c_str()) == 0) return {};
   return Status(StatusCode::invalid_argument, "--port-file: cannot write " + path);
+}
+
+// A message that the service manager does not take is no reason to stop: clients are served without it.
+void note(const Status& told) {
+  if (!told.ok()) spdlog::warn("kilokvd cannot reach the service manager error=\"{}\"", one_line(told.message()));
+}
+
+std::string text_of(const RecoveryProgress& progress) {
+  const std::string records = std::to_string(progress.records) + " records of the checkpoint";
+  if (progress.counting) return "recovering: counted " + records;
+  if (progress.batch == 0) return "recovering: loaded " + records;
+  return "recovering: loaded " + records + ", and the log up to batch " + std::to_string(progress.batch);
 }
 
 int exit_code_of(const Status& status) { return status.code() == StatusCode::data_loss ? kExitDataLoss : kExitFailure; }
@@ -161,7 +182,9 @@ ServerInfo info_of(const ServerOptions& options) {
 
 class Server {
  public:
-  explicit Server(const ServerOptions& options) : options_(options), service_(options.service, info_of(options)) {}
+  // `manager` outlives the server.
+  Server(const ServerOptions& options, ServiceManager* manager)
+      : options_(options), manager_(manager), service_(options.service, info_of(options)) {}
 
   Status open() {
     if (!options_.port_file.empty())
@@ -182,6 +205,7 @@ class Server {
       spdlog::warn("kilokvd finds a path that others have rights to, and cannot take them away path=\"{}\"",
                    one_line(path));
     };
+    note(manager_->starting("opening the files of the database", kStartStepUs));
     Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(storage);
     if (!log.ok()) return log.status();
     log_ = std::move(*log);
@@ -202,12 +226,16 @@ class Server {
     service_.set_serving(true);
     Status status;
     if (!options_.port_file.empty()) status = write_port_file(options_.port_file, grpc_->port());
-    if (status.ok()) log_ready();
-    return status;
+    if (!status.ok()) return status;
+    log_ready();
+    note(manager_->ready("serving on " + grpc_->endpoint()));
+    keep_alive();
+    return {};
   }
 
   // Also after a start that failed while clients had calls open.
   ~Server() {
+    watchdog_.reset();
     service_.close();  // from here on, no call uses the database
     grpc_.reset();     // ends all calls
     database_.reset();
@@ -219,6 +247,7 @@ class Server {
   Status drain() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(options_.drain_timeout_us);
     service_.set_serving(false);
+    note(manager_->stopping("finishing accepted work", options_.drain_timeout_us + kEndUs));
     struct Promises {
       std::promise<void> answered, done;
     };
@@ -268,10 +297,22 @@ class Server {
     };
     Result<std::unique_ptr<Database>> database = Database::open(
         options_.database, environment, log_.get(), create_engine, end_after_fatal,
-        {.device_lost = warn_of_lost_device, .shadow_mismatch = log_wrong_batch, .clock_changed = log_clock_change});
+        {.recovering =
+             [this](const RecoveryProgress& progress) { note(manager_->starting(text_of(progress), kStartStepUs)); },
+         .device_lost = warn_of_lost_device,
+         .shadow_mismatch = log_wrong_batch,
+         .clock_changed = log_clock_change});
     if (!database.ok()) return database.status();
     database_ = std::move(*database);
     return {};
+  }
+
+  void keep_alive() {
+    if (manager_->watchdog_us() == 0) return;
+    watchdog_ = std::make_unique<Watchdog>(
+        manager_->watchdog_us() / kProbesPerWatchdog,
+        [database = database_.get()](std::function<void()> done) { database->probe(std::move(done)); },
+        [manager = manager_] { note(manager->alive()); });
   }
 
   void log_memory() const {
@@ -301,6 +342,7 @@ class Server {
   }
 
   const ServerOptions& options_;
+  ServiceManager* const manager_;
   SystemClock clock_;
   SystemRandom random_;
   ThreadScheduler scheduler_;
@@ -311,9 +353,10 @@ class Server {
   KiloKvService service_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<Watchdog> watchdog_;
 };
 
-int run(const ServerOptions& options) {
+int run(const ServerOptions& options, ServiceManager* manager) {
   const Result<std::shared_ptr<TextLog>> log_file = start_logging(options);
   if (!log_file.ok()) {
     std::fprintf(stderr, "kilokvd: %s\n", log_file.status().message().c_str());
@@ -326,7 +369,8 @@ int run(const ServerOptions& options) {
   }
   take_library_logs();
   ShutdownSignal shutdown(other_signals(*log_file));
-  Server server(options);
+  note(manager->problem());
+  Server server(options, manager);
   Status status = server.open();
   if (status.ok()) {
     shutdown.arm();
@@ -355,9 +399,10 @@ int main(int argc, char** argv) {
   using kilokv::server::CommandLine;
   kilokv::server::block_signals();
   ::umask(S_IRWXG | S_IRWXO);  // the data, the log and their names are for the owner only
-  kilokv::Result<CommandLine> line = kilokv::server::parse_command_line(argc, argv, [](const char* name) {
+  const kilokv::server::ReadEnvironment environment = [](const char* name) {
     return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets a variable
-  });
+  };
+  kilokv::Result<CommandLine> line = kilokv::server::parse_command_line(argc, argv, environment);
   if (!line.ok()) {
     std::fprintf(stderr, "kilokvd: %s\n", line.status().message().c_str());
     return kilokv::server::kExitUsage;
@@ -375,5 +420,6 @@ int main(int argc, char** argv) {
     case CommandLine::Action::check_config: std::puts("kilokvd: all settings are valid"); return 0;
     case CommandLine::Action::run: break;
   }
-  return kilokv::server::run(line->options);
+  kilokv::server::ServiceManager manager(environment);
+  return kilokv::server::run(line->options, &manager);
 }

@@ -125,6 +125,10 @@ class CoreDatabase final : public Database {
   void cancel(std::shared_ptr<Client> client, CancelTarget target,
               std::function<void(Result<std::uint64_t>)> done) override;
   DatabaseStatus status() const override;
+  void probe(std::function<void()> done) override {
+    parts_->execute.post(nullptr,
+                         [this, done = std::move(done)] { core_.when_answered(core_.executed.batch(), done); });
+  }
   void drain(std::function<void()> answered, std::function<void()> done) override;
 
  private:
@@ -153,7 +157,8 @@ class CoreDatabase final : public Database {
 
 Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   const TimeUs begin = core_.environment.clock->monotonic_us();
-  Recovery recovery(core_.environment.clock, std::move(create_engine), &core_.sessions, &core_.data);
+  Recovery recovery(core_.environment.clock, std::move(create_engine), &core_.sessions, &core_.data,
+                    core_.events.recovering);
   const Result<RecoveredPosition> position = core_.log->recover(&recovery);
   if (!position.ok()) return position.status();
   if (Status status = recovery.finish(*position); !status.ok()) return status;

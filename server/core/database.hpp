@@ -110,6 +110,10 @@ class Database {
 
   virtual DatabaseStatus status() const = 0;
 
+  // Goes the way of a request, without a transaction: `done` is called when the executor has taken the probe, and
+  // everything that was executed before it is durable and answered. Never called if a stage hangs. Nothing refuses it.
+  virtual void probe(std::function<void()> done) = 0;
+
   // Refuses new work from now on, finishes what is queued, and fails what is parked with UNAVAILABLE. Then it calls
   // `answered`, writes a checkpoint, and calls `done`. A process that ends before `done` only makes the next start
   // slower. Requires: called once.

@@ -1,5 +1,5 @@
 // Events of the database that the program which runs it learns at once.
-// Thread safety: the executor makes all calls.
+// Thread safety: the executor makes all calls, but for those of the start.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,18 @@ struct ClockChange {
   TimeUs stamp_us = 0;   // of the batch that noticed it
 };
 
+// How far the start has come.
+struct RecoveryProgress {
+  bool counting = false;      // the records are counted first, to see whether they fit into the memory
+  std::uint64_t records = 0;  // of the checkpoint: counted, or loaded
+  BatchNumber batch = 0;      // of the log: the last one that was replayed; 0: none yet
+};
+
 // The events, beside the end of the database. Each function may be empty. The executor calls them, so none may block
 // for long.
 struct DatabaseEvents {
+  // Called about once a second while the start makes progress. The thread that opens the database calls it.
+  std::function<void(const RecoveryProgress& progress)> recovering;
   // Called once, when the device that batches ran on is given up. `now` says where they run instead, and why.
   std::function<void(const engine::EngineDevice& now)> device_lost;
   // Called before on_fatal. `batch` is the batch that the engine executed differently from the referee

@@ -1,5 +1,7 @@
 #include "server/core/fail_point.hpp"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <csignal>
 #include <cstdint>
@@ -14,7 +16,7 @@ namespace kilokv::server {
 namespace {
 
 struct FailPoint {
-  enum class Action : std::uint8_t { kill, error, always };
+  enum class Action : std::uint8_t { kill, error, hang, always };
   std::string name;
   Action action = Action::always;
   std::uint64_t at = 1;
@@ -34,7 +36,7 @@ FailPoints& fail_points() {
 
 Status malformed(std::string_view entry) {
   return Status::invalid({.field = "KILOKV_FAIL_POINTS entry",
-                          .limit = "NAME=kill[:N], NAME=error[:N] or NAME=always, N from 1",
+                          .limit = "NAME=kill[:N], NAME=error[:N], NAME=hang[:N] or NAME=always, N from 1",
                           .actual = std::string(entry),
                           .setting = "KILOKV_FAIL_POINTS"});
 }
@@ -56,6 +58,8 @@ Result<FailPoint> parse(std::string_view entry) {
     point.action = FailPoint::Action::kill;
   else if (action == "error")
     point.action = FailPoint::Action::error;
+  else if (action == "hang")
+    point.action = FailPoint::Action::hang;
   else if (action != "always")
     return malformed(entry);
   return point;
@@ -81,14 +85,16 @@ std::atomic<bool> fail_points_set{false};
 
 bool pass_fail_point(std::string_view name) {
   FailPoints& all = fail_points();
-  const std::lock_guard lock(all.mutex);
+  std::unique_lock lock(all.mutex);
   for (FailPoint& point : all.points) {
     if (point.name != name) continue;
     ++point.passes;
     if (point.action == FailPoint::Action::always) return true;
     if (point.passes != point.at) continue;
     if (point.action == FailPoint::Action::error) return true;
-    std::raise(SIGKILL);
+    if (point.action == FailPoint::Action::kill) std::raise(SIGKILL);
+    lock.unlock();  // other threads pass their points meanwhile
+    for (;;) ::pause();
   }
   return false;
 }

@@ -184,6 +184,7 @@ class CheckingDatabase final : public Database {
     }
     done(std::uint64_t{1});
   }
+  void probe(std::function<void()> done) override { done(); }
   DatabaseStatus status() const override {
     KILOKV_CHECK(as_ == As::without_logins || as_ == As::admin);
     return {};

@@ -11,6 +11,8 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::size_t kPrefetchAhead = 16;  // writes
+constexpr DurationUs kTellEveryUs = 1000000;
+constexpr std::uint64_t kRecordsPerLook = 4096;  // at the clock: about a millisecond
 
 // The memory of so much data, once it is loaded. The table counts at its highest load, so that a database that was
 // within the limit always starts again.
@@ -21,8 +23,25 @@ std::uint64_t bytes_of(const NewData& data) {
 
 }  // namespace
 
-Recovery::Recovery(const Clock* clock, EngineFactory create_engine, SessionTable* sessions, const DataBudget* data)
-    : clock_(clock), create_engine_(std::move(create_engine)), sessions_(sessions), data_(data) {}
+Recovery::Recovery(const Clock* clock, EngineFactory create_engine, SessionTable* sessions, const DataBudget* data,
+                   std::function<void(const RecoveryProgress&)> on_progress)
+    : clock_(clock),
+      create_engine_(std::move(create_engine)),
+      sessions_(sessions),
+      data_(data),
+      on_progress_(std::move(on_progress)) {}
+
+void Recovery::tell_progress() {
+  if (!on_progress_) return;
+  const TimeUs now = clock_->monotonic_us();
+  if (now < next_told_us_) return;
+  next_told_us_ = now + kTellEveryUs;
+  on_progress_(progress_);
+}
+
+void Recovery::loaded_one() {
+  if (++progress_.records % kRecordsPerLook == 0) tell_progress();
+}
 
 Status Recovery::identity(const DatabaseIdentity& identity) {
   secret_ = identity.key_secret;
@@ -55,13 +74,21 @@ void Recovery::count_record(const StoredRecord& record) {
   ++counted_.records;
   counted_.bytes += engine::new_key_bytes(record.key.size());
   if (record.type == ValueType::bytes) counted_.bytes += engine::new_value_bytes(record.bytes.size());
+  progress_.counting = true;
+  loaded_one();
 }
 
 // A checkpoint is fuzzy: it may hold keys that were deleted while it was made, beside values that grew. So more of the
 // memory may be needed for a moment. finish() checks what is left.
-Status Recovery::counted() { return data_->check_replay(bytes_of(counted_)); }
+Status Recovery::counted() {
+  progress_ = {};
+  return data_->check_replay(bytes_of(counted_));
+}
 
-Status Recovery::state_record(const StoredRecord& record) { return load(record); }
+Status Recovery::state_record(const StoredRecord& record) {
+  loaded_one();
+  return load(record);
+}
 
 Status Recovery::session(const StoredSession& session) { return sessions_->restore(session, clock_->monotonic_us()); }
 
@@ -72,7 +99,9 @@ Status Recovery::check_sessions(std::uint64_t log_bytes) const {
   return data_ == nullptr || data_->data_max() == 0 ? Status() : sessions_->check_restored(log_bytes);
 }
 
-Status Recovery::batch_begin(const engine::BatchHeader&, Version tombstone_floor) {
+Status Recovery::batch_begin(const engine::BatchHeader& header, Version tombstone_floor) {
+  progress_.batch = header.number;
+  tell_progress();
   // The records of the checkpoint are in the stored state already. Later records are not, so only these become dirty.
   if (!in_batches_) engine_->clear_dirty();
   in_batches_ = true;

@@ -19,6 +19,7 @@
 #include "engine/engine.hpp"
 #include "server/core/access/access_table.hpp"
 #include "server/core/commit_log.hpp"
+#include "server/core/database_events.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/memory/data_budget.hpp"
 #include "server/core/sessions/session_table.hpp"
@@ -29,8 +30,9 @@ class Recovery : public RecoveryVisitor {
  public:
   using EngineFactory = std::function<Result<std::unique_ptr<engine::Engine>>(const engine::KeyHashSecret&)>;
 
-  // `data`: null if nothing bounds the memory of the data.
-  Recovery(const Clock* clock, EngineFactory create_engine, SessionTable* sessions, const DataBudget* data);
+  // `data`: null if nothing bounds the memory of the data. `on_progress`: DatabaseEvents::recovering; may be empty.
+  Recovery(const Clock* clock, EngineFactory create_engine, SessionTable* sessions, const DataBudget* data,
+           std::function<void(const RecoveryProgress&)> on_progress = {});
 
   Status identity(const DatabaseIdentity& identity) override;
   bool must_count(const StateSize& most) override;
@@ -60,6 +62,8 @@ class Recovery : public RecoveryVisitor {
   Status check_sessions(std::uint64_t log_bytes) const;
   Status load_pending(std::size_t left);
   void raise_floor(Version floor);
+  void loaded_one();
+  void tell_progress();
 
   const Clock* clock_;
   EngineFactory create_engine_;
@@ -73,6 +77,9 @@ class Recovery : public RecoveryVisitor {
   std::deque<StoredRecord> pending_;  // writes of the current batch, whose records are being prefetched
   std::uint64_t largest_value_ = 0;
   bool in_batches_ = false;
+  const std::function<void(const RecoveryProgress&)> on_progress_;
+  RecoveryProgress progress_;
+  TimeUs next_told_us_ = 0;
 };
 
 }  // namespace kilokv::server

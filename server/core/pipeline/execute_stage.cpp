@@ -273,6 +273,7 @@ bool ExecuteStage::run_batch() {
 }
 
 Status ExecuteStage::execute(Batch* batch) {
+  fail_point("core.execute.before");
   shadow_.before(*core_->engine, batch->columns);
   Status status =
       core_->engine->execute(batch->header, batch->columns, batch->expires, &batch->results, &batch->writes);

@@ -1,6 +1,11 @@
 #include "server/core/fail_point.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
 
 namespace kilokv::server {
 namespace {
@@ -32,8 +37,26 @@ TEST(FailPointDeathTest, KillsTheProcessAtItsPass) {
       testing::KilledBySignal(SIGKILL), "");
 }
 
+TEST(FailPointDeathTest, HangsAtItsPassWhileOtherThreadsPass) {
+  EXPECT_EXIT(
+      {
+        if (!set_fail_points("a.point=hang:2").ok()) _exit(1);
+        fail_point("a.point");
+        std::thread([] {
+          fail_point("a.point");
+          _exit(2);  // it returned
+        }).detach();
+        ::alarm(60);  // for a point that makes all threads hang
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+        while (std::chrono::steady_clock::now() < end) fail_point("b.other");
+        _exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(FailPoint, RefusesWhatIsMalformed) {
-  for (const char* text : {"a", "=kill", "a=", "a=die", "a=kill:0", "a=kill:", "a=kill:x", "a=always:2", "b=kill;a"}) {
+  for (const char* text :
+       {"a", "=kill", "a=", "a=die", "a=kill:0", "a=kill:", "a=kill:x", "a=always:2", "a=hang:0", "b=kill;a"}) {
     EXPECT_EQ(set_fail_points(text).code(), StatusCode::invalid_argument) << text;
   }
   EXPECT_FALSE(fail_points_set());

@@ -172,6 +172,7 @@ class FakeDatabase final : public Database {
     }
     done(target.parked_id == 0 ? std::uint64_t{2} : std::uint64_t{1});
   }
+  void probe(std::function<void()> done) override { done(); }
   DatabaseStatus status() const override {
     DatabaseStatus status;
     status.state = DatabaseStatus::State::ready;
