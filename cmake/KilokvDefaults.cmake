@@ -62,13 +62,14 @@ endfunction()
 get_filename_component(KILOKV_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 
 include(KilokvPrecompiled)
+include(KilokvInstall)
 
 # kilokv_library(name SOURCES ... LINK ... HEADERS grpc): a static library of our own, included by its path from the root.
 # HEADERS: the kind of headers that its sources find read (KilokvPrecompiled.cmake); default: the standard library's.
 function(kilokv_library name)
   cmake_parse_arguments(ARG "" "HEADERS" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  target_include_directories(${name} PUBLIC ${KILOKV_ROOT})
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${KILOKV_ROOT}>)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   kilokv_warnings(${name})
   kilokv_precompiled(${name} "${ARG_HEADERS}")
