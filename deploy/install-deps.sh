@@ -3,6 +3,7 @@
 #
 #   deploy/install-deps.sh          to build, test and check
 #   deploy/install-deps.sh build    to build only
+#   deploy/install-deps.sh package  to build, and to make packages
 #
 # Uses sudo if not root. Never installs the CUDA toolkit, which is optional: the build uses nvcc if it finds it.
 set -euo pipefail
@@ -11,15 +12,19 @@ build_packages=(
   build-essential cmake ninja-build ccache git pkg-config ca-certificates
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   librocksdb-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
-  libssl-dev libjemalloc-dev libxxhash-dev libcsv-dev libisal-dev libabsl-dev libgtest-dev libgmock-dev python3 libjs-chart.js
+  libssl-dev libjemalloc-dev libxxhash-dev libcsv-dev libisal-dev libabsl-dev libgtest-dev libgmock-dev python3 libjs-chart.js help2man
 )
-check_packages=(clang-format clang-tidy clang libclang-rt-14-dev strace procps spin curl openssl)
+package_packages=(dpkg-dev file)
+check_packages=(clang-format clang-tidy clang libclang-rt-14-dev strace procps spin curl openssl systemd lintian python3-yaml)
+# For the tests with the label packages alone.
+system_packages=(debootstrap systemd-container)
 
 case "${1:-all}" in
   build) wanted=("${build_packages[@]}") ;;
-  all) wanted=("${build_packages[@]}" "${check_packages[@]}") ;;
+  package) wanted=("${build_packages[@]}" "${package_packages[@]}") ;;
+  all) wanted=("${build_packages[@]}" "${package_packages[@]}" "${check_packages[@]}" "${system_packages[@]}") ;;
   *)
-    echo "usage: $0 [build]" >&2
+    echo "usage: $0 [build|package]" >&2
     exit 2
     ;;
 esac

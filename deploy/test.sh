@@ -6,8 +6,8 @@
 #                  [--no-install] [-j JOBS]
 #
 #   --preset NAME   build preset (default: release); asan and tsan build with sanitizers
-#   --label REGEX   runs only tests with this label: unit, integration, crash, attack, model, or long. Without this flag,
-#                   all run but the long ones
+#   --label REGEX   runs only tests with this label: unit, integration, crash, attack, model, install, packages or long.
+#                   Without this flag, all run but those of packages and the long ones
 #   --quick         runs only the unit tests, and builds only them and what they need
 #   --tidy          also runs clang-tidy over every .cpp file that the build compiles (takes many minutes)
 #   --tidy-product  also runs clang-tidy, but not over the tests, and without the check that takes half of its time
@@ -133,7 +133,7 @@ if [ "$fuzz" = yes ]; then
   step "corpora of the fuzz targets" tests/fuzz/run.sh --no-build --replay
 fi
 
-selection=(--label-exclude '^long$')
+selection=(--label-exclude '^(long|packages)$')
 [ -z "$label" ] || selection=(--label-regex "$label")
 run_tests() {
   ctest --test-dir "build/$preset" --parallel "$jobs" --output-on-failure --no-tests=error \

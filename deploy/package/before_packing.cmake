@@ -1,0 +1,15 @@
+# CPack runs this after it has gathered the files of a package, and before it packs them.
+if(CPACK_GENERATOR STREQUAL "DEB")
+  file(GLOB_RECURSE manuals ${CPACK_TEMPORARY_DIRECTORY}/*/usr/share/man/*)
+  if(EXISTS ${CPACK_TEMPORARY_DIRECTORY}/server AND NOT manuals)
+    message(FATAL_ERROR "a .deb needs manual pages: install help2man, and configure the build again")
+  endif()
+  file(GLOB_RECURSE programs ${CPACK_TEMPORARY_DIRECTORY}/*/usr/bin/*)
+  foreach(program IN LISTS programs)
+    file(RPATH_REMOVE FILE ${program})  # the libraries are those of the system
+  endforeach()
+  file(GLOB_RECURSE libraries ${CPACK_TEMPORARY_DIRECTORY}/*/usr/lib/*.a)
+  if(libraries)
+    execute_process(COMMAND strip --strip-debug ${libraries} COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+endif()
