@@ -133,6 +133,7 @@ enum class LogUse : std::uint8_t { new_data, reads_and_deletes };
 
 struct LogUsage {
   std::uint64_t free_bytes = 0;              // on the file system
+  std::uint64_t disk_bytes = 0;              // the size of the file system; 0: unknown
   std::uint64_t reserved_bytes = 0;          // admitted, not yet appended
   std::uint64_t log_bytes = 0;               // kept; without the trimmed part
   std::uint64_t memory_bytes = 0;            // of its buffers

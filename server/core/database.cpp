@@ -32,6 +32,16 @@ namespace {
 
 constexpr std::uint32_t kListedAtOnce = 1024;  // about a millisecond
 
+// A jump that the stamps have followed leaves the clock in step.
+void note_clock(const ClockChange& change, CoreContext* core) {
+  using Kind = ClockChange::Kind;
+  static_assert(static_cast<std::size_t>(Kind::behind) + 1 == CoreMetrics::kClockKinds);
+  const bool is_in_step = change.kind == Kind::in_step || change.kind == Kind::jumped;
+  core->metrics.clock_changes[static_cast<std::size_t>(change.kind)].fetch_add(1, std::memory_order_relaxed);
+  core->metrics.clock_out_of_step_us.store(is_in_step ? 0 : change.by_us, std::memory_order_relaxed);
+  if (core->events.clock_changed) core->events.clock_changed(change);
+}
+
 // The parts that need the recovered engine. The order matters: each part may use those before it.
 struct Parts {
   Parts(CoreContext* core, InFlight* commands, const Position& checkpoint, std::vector<std::string> dropped)
@@ -39,7 +49,7 @@ struct Parts {
                 [](const Parked& parked) { return static_cast<const AdmittedRequest*>(parked.owner.get())->failed; }),
         reader(core->options, core->environment, core->engine.get(), core->secret),
         batcher(core->options, core->environment.clock, &core->access, &core->queue, &core->requests, &waiting,
-                core->executed.get().time_us, core->events.clock_changed),
+                core->executed.get().time_us, [core](const ClockChange& change) { note_clock(change, core); }),
         execute(core, &batcher, &waiting, &reader),
         log(core),
         answer(core),
@@ -125,6 +135,7 @@ class CoreDatabase final : public Database {
   void cancel(std::shared_ptr<Client> client, CancelTarget target,
               std::function<void(Result<std::uint64_t>)> done) override;
   DatabaseStatus status() const override;
+  const CoreMetrics& metrics() const override { return core_.metrics; }
   void probe(std::function<void()> done) override {
     parts_->execute.post(nullptr,
                          [this, done = std::move(done)] { core_.when_answered(core_.executed.batch(), done); });
@@ -375,6 +386,12 @@ DatabaseStatus CoreDatabase::status() const {
   status.log = core_.log->usage();
   status.memory = memory(status);
   status.recovery_seconds = recovery_seconds_;
+  const TimeUs now = core_.environment.clock->monotonic_us();
+  status.execution_running_seconds = core_.metrics.executes.seconds(now);
+  status.append_running_seconds = core_.metrics.appends.seconds(now);
+  status.checkpoint_running_seconds = core_.metrics.checkpoints.seconds(now);
+  status.checkpoint_age_seconds = core_.metrics.without_checkpoint.seconds(now);
+  status.abandoned = counters.abandoned;
   return status;
 }
 

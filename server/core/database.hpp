@@ -16,6 +16,7 @@
 #include "server/core/database_events.hpp"
 #include "server/core/database_status.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/metrics.hpp"
 #include "server/core/options.hpp"
 #include "server/core/reads/scan.hpp"
 #include "server/core/request.hpp"
@@ -109,6 +110,8 @@ class Database {
                       std::function<void(Result<std::uint64_t>)> done) = 0;
 
   virtual DatabaseStatus status() const = 0;
+  // What the pipeline measures. It lives as long as the database.
+  virtual const CoreMetrics& metrics() const = 0;
 
   // Goes the way of a request, without a transaction: `done` is called when the executor has taken the probe, and
   // everything that was executed before it is durable and answered. Never called if a stage hangs. Nothing refuses it.

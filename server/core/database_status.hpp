@@ -26,6 +26,7 @@ struct DatabaseStatus {
   Hash128 state_hash;  // after durable_batch
   std::uint64_t batches = 0, transactions = 0, committed = 0, guard_failed = 0, wait_expired = 0, overflow = 0,
                 type_mismatch = 0, refused = 0;  // since the start
+  std::uint64_t abandoned = 0;                   // likewise: requests whose clients went away before their answers
   // How many of `batches` ran serially on the CPU, in parallel on the CPU, or on the device. Then how many of them the
   // referee replayed, and how many were in its sample but too large.
   std::uint64_t batches_serial = 0, batches_parallel = 0, batches_on_device = 0, shadow_batches = 0, shadow_skipped = 0;
@@ -38,6 +39,10 @@ struct DatabaseStatus {
   LogUsage log;
   std::vector<MemoryOwner> memory;  // of core and of the log
   double recovery_seconds = 0;
+  // For how long the batch, the group of batches or the checkpoint that is under way has taken; 0: none is. Then the
+  // time since the last checkpoint counted, or since the start.
+  double execution_running_seconds = 0, append_running_seconds = 0, checkpoint_running_seconds = 0,
+         checkpoint_age_seconds = 0;
 };
 
 }  // namespace kilokv::server

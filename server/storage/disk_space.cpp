@@ -39,6 +39,7 @@ void DiskSpace::measure() {
   state_bytes_.store(sample.state_bytes, std::memory_order_relaxed);
   compaction_bytes_.store(sample.compaction_bytes, std::memory_order_relaxed);
   session_bytes_.store(sample.session_bytes, std::memory_order_relaxed);
+  disk_bytes_.store(sample.disk_bytes, std::memory_order_relaxed);
   measured_at_us_.store(monotonic_us(), std::memory_order_relaxed);
 }
 

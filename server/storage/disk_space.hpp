@@ -38,6 +38,7 @@ class DiskSpace {
     std::uint64_t state_bytes = 0;       // that the next checkpoint writes, at most
     std::uint64_t compaction_bytes = 0;  // that the largest compaction of the state writes, at most
     std::uint64_t session_bytes = 0;     // stored results of all sessions
+    std::uint64_t disk_bytes = 0;        // the size of the file system; only to be shown
   };
 
   DiskSpace(std::uint64_t reserve_bytes, std::function<Sample()> measure);
@@ -55,6 +56,7 @@ class DiskSpace {
   // Whether a compaction fits, even with the reserve used up.
   bool can_compact() const;
   std::uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t disk_bytes() const { return disk_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t reserved_bytes() const { return reserved_bytes_.load(std::memory_order_relaxed); }
 
  private:
@@ -82,7 +84,7 @@ class DiskSpace {
   std::mutex measure_mutex_;
   std::atomic<std::int64_t> measured_at_us_{0};
   std::atomic<std::uint64_t> free_bytes_{0}, unflushed_bytes_{0}, state_bytes_{0}, compaction_bytes_{0},
-      session_bytes_{0};
+      session_bytes_{0}, disk_bytes_{0};
   std::atomic<std::uint64_t> appended_bytes_{0};  // since the last measurement
   std::atomic<std::uint64_t> reserved_bytes_{0};
 };

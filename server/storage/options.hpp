@@ -9,6 +9,7 @@
 
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
+#include "server/core/metrics.hpp"
 
 namespace kilokv::server {
 
@@ -31,6 +32,8 @@ struct StorageOptions {
   // Called at the start with each path that others can read, and that cannot be closed to them because another user
   // owns it.
   std::function<void(const std::string& path)> on_open_to_others = {};
+  // What the log measures goes here, and it outlives the log. Null: nobody asks for it.
+  LogMetrics* metrics = nullptr;
 
   Status validate() const;
   std::uint64_t session_buffer_bytes() const {

@@ -143,7 +143,12 @@ Status Recovery::visit_state() {
     });
     if (status.ok()) status = visitor_->counted();
   }
-  if (status.ok()) status = each_state([this](const StoredRecord& record) { return visitor_->state_record(record); });
+  if (status.ok()) {
+    status = each_state([this](const StoredRecord& record) {
+      store_->metrics().recovered_records.fetch_add(1, std::memory_order_relaxed);
+      return visitor_->state_record(record);
+    });
+  }
   return status;
 }
 
@@ -239,6 +244,7 @@ Status Recovery::visit_record(BatchNumber batch, std::string_view bytes) {
   if (record->header().first_version < position_.next_version || record->header().time_us < position_.time_us) {
     return damaged(where, lost("its versions or its time go back"));
   }
+  store_->metrics().recovered_batches.fetch_add(1, std::memory_order_relaxed);
   last_crc_ = record->crc();
   position_.batch = batch;
   position_.next_version = record->next_version();

@@ -27,10 +27,15 @@ namespace kilokv::server {
 namespace storage {
 namespace {
 
-std::uint64_t free_bytes_of(const std::string& path) {
+struct FileSystemBytes {
+  std::uint64_t free = 0, all = 0;
+};
+
+FileSystemBytes bytes_of_file_system(const std::string& path) {
   struct statvfs file_system = {};
-  if (::statvfs(path.c_str(), &file_system) != 0) return 0;
-  return std::uint64_t{file_system.f_bavail} * file_system.f_frsize;
+  if (::statvfs(path.c_str(), &file_system) != 0) return {};
+  return {.free = std::uint64_t{file_system.f_bavail} * file_system.f_frsize,
+          .all = std::uint64_t{file_system.f_blocks} * file_system.f_frsize};
 }
 
 // A segment is a sixteenth of the limit, so trimming keeps both limits to within a sixteenth. It is at most 16 MiB,
@@ -144,12 +149,14 @@ std::uint64_t RocksdbLog::compaction_bytes() const {
 DiskSpace::Sample RocksdbLog::sample_disk() const {
   constexpr const char* kBuffered = "rocksdb.cur-size-all-mem-tables";
   const std::string& directory = store_->directory();
+  const FileSystemBytes disk = bytes_of_file_system(directory);
   const std::lock_guard lock(sessions_mutex_);
-  return {.free_bytes = options_.free_bytes ? options_.free_bytes(directory) : free_bytes_of(directory),
+  return {.free_bytes = options_.free_bytes ? options_.free_bytes(directory) : disk.free,
           .unflushed_bytes = store_->property(Family::log, kBuffered) + store_->property(Family::state, kBuffered),
           .state_bytes = changed_state_bytes(),
           .compaction_bytes = compaction_bytes(),
-          .session_bytes = session_bytes_ ? session_bytes_() : 0};
+          .session_bytes = session_bytes_ ? session_bytes_() : 0,
+          .disk_bytes = disk.all};
 }
 
 Result<RecoveredPosition> RocksdbLog::recover(RecoveryVisitor* visitor) {
@@ -202,6 +209,7 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
   failed_ = !status.ok();
   if (failed_) return status;
   space_.appended(gathered_bytes_);
+  store_->metrics().written_bytes.fetch_add(gathered_bytes_, std::memory_order_relaxed);
   appended_bytes_.fetch_add(gathered_bytes_, std::memory_order_relaxed);
   appended_writes_.fetch_add(gathered_writes_, std::memory_order_relaxed);
   last_batch_.store(gathered_batch_, std::memory_order_release);
@@ -280,6 +288,7 @@ void RocksdbLog::compact_early(bool early) {
 
 LogUsage RocksdbLog::usage() const {
   return {.free_bytes = space_.free_bytes(),
+          .disk_bytes = space_.disk_bytes(),
           .reserved_bytes = space_.reserved_bytes(),
           .log_bytes = history_.bytes(),
           .memory_bytes = store_->memory_bytes(),

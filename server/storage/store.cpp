@@ -164,8 +164,10 @@ Result<std::unique_ptr<Store>> Store::open(const StorageOptions& options, const 
 
 Status Store::open_database(const StorageOptions& options, const std::atomic<bool>* armed) {
   rocksdb::DBOptions database = database_options(options);
-  files_ = std::make_shared<StoreFileSystem>(fail_points_set() ? make_fault_file_system(armed)
-                                                               : rocksdb::FileSystem::Default());
+  if (options.metrics == nullptr) own_metrics_ = std::make_unique<LogMetrics>();
+  metrics_ = options.metrics == nullptr ? own_metrics_.get() : options.metrics;
+  files_ = std::make_shared<StoreFileSystem>(
+      fail_points_set() ? make_fault_file_system(armed) : rocksdb::FileSystem::Default(), metrics_);
   environment_ = rocksdb::NewCompositeEnv(files_);
   database.env = environment_.get();
   const Result<bool> creates = check_before_opening(*directory_, database.env);

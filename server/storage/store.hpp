@@ -58,6 +58,8 @@ class Store {
   // Writes `batch` through the write-ahead log. Requires: begin_write() began it.
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) const;
 
+  LogMetrics& metrics() const { return *metrics_; }
+
   // A number that RocksDB knows, such as rocksdb.cur-size-all-mem-tables; 0 if it does not know it.
   std::uint64_t property(Family family, const char* name) const;
 
@@ -78,6 +80,8 @@ class Store {
   const std::unique_ptr<DataDirectory> directory_;  // released last
   bool created_ = false;
   WalTag tag_{};
+  std::unique_ptr<LogMetrics> own_metrics_;  // if nobody else asks for them
+  LogMetrics* metrics_ = nullptr;
   std::shared_ptr<StoreFileSystem> files_;
   std::unique_ptr<rocksdb::Env> environment_;  // with files_
   std::unique_ptr<rocksdb::DB> db_;

@@ -1,9 +1,11 @@
 #include "server/storage/store_file_system.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "server/storage/bytes.hpp"
 #include "server/storage/last_file_read.hpp"
@@ -79,6 +81,25 @@ class NotedFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
   const std::string path_;
 };
 
+// Measures the syncs.
+class MeasuredLogFile final : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  MeasuredLogFile(std::unique_ptr<rocksdb::FSWritableFile>&& file, LogMetrics* metrics)
+      : FSWritableFileOwnerWrapper(std::move(file)), metrics_(metrics) {}
+
+  IOStatus Sync(const IOOptions& options, IODebugContext* context) override {
+    const auto begin = std::chrono::steady_clock::now();
+    IOStatus status = FSWritableFileOwnerWrapper::Sync(options, context);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    const auto took_us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+    if (status.ok()) metrics_->sync.add_time(0, took_us);
+    return status;
+  }
+
+ private:
+  LogMetrics* const metrics_;
+};
+
 }  // namespace
 
 void StoreFileSystem::end_recovery() {
@@ -93,6 +114,13 @@ IOStatus StoreFileSystem::NewSequentialFile(const std::string& path, const rocks
                                             std::unique_ptr<rocksdb::FSSequentialFile>* file, IODebugContext* context) {
   note_file_read(path);
   return FileSystemWrapper::NewSequentialFile(path, options, file, context);
+}
+
+IOStatus StoreFileSystem::NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                          std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* context) {
+  IOStatus status = FileSystemWrapper::NewWritableFile(path, options, file, context);
+  if (status.ok() && path.ends_with(".log")) *file = std::make_unique<MeasuredLogFile>(std::move(*file), metrics_);
+  return status;
 }
 
 // RocksDB opens only the table files that it needs, and only whole ones.

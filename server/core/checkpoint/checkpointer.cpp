@@ -34,6 +34,7 @@ Checkpointer::Checkpointer(CoreContext* core, ExecuteStage* execute, const Reade
       reader_(reader),
       last_batch_(last.batch),
       last_us_(core->environment.clock->monotonic_us()) {
+  core_->metrics.without_checkpoint.begin(last_us_);
   for (std::size_t i = 0; i < dropped.size(); ++i) {
     if (i % kSliceDropped == 0) dropped_.push_back({last.tombstone_floor, {}});
     dropped_bytes_ += bytes_of(dropped[i]);
@@ -75,12 +76,15 @@ void Checkpointer::begin(TimeUs now) {
   const Status status = core_->log->checkpoint_begin();
   if (status.code() == StatusCode::resource_exhausted) {
     no_room_until_us_ = now + kNoRoomUs;
+    core_->metrics.checkpoints_put_off.fetch_add(1, std::memory_order_relaxed);
     for (const auto& done : std::exchange(serving_, {})) done();
     return;
   }
   if (!status.ok()) return core_->fail(status);
   access_ = encode_table(*access);
   capturing_ = true;
+  began_us_ = now;
+  core_->metrics.checkpoints.begin(now);
   execute_->post(nullptr, [this, covered_floor = covers_.tombstone_floor] {
     covered_floor_ = covered_floor;
     choose_floor();
@@ -201,8 +205,16 @@ void Checkpointer::end(TimeUs now) {
   access_ = std::string();
   capturing_ = false;
   last_us_ = now;
+  note_end();
   last_batch_.store(covers_.batch, std::memory_order_release);
   for (const auto& done : std::exchange(serving_, {})) done();
+}
+
+void Checkpointer::note_end() {
+  const TimeUs now = core_->environment.clock->monotonic_us();
+  core_->metrics.checkpoint.add_time(began_us_, now);
+  core_->metrics.checkpoints.end();
+  core_->metrics.without_checkpoint.begin(now);
 }
 
 TimeUs Checkpointer::step() {

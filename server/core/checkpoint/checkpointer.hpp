@@ -69,12 +69,13 @@ class Checkpointer {
   void capture(Slice* slice, std::size_t left);  // executor's thread
   bool write(const Slice& slice);
   void end(TimeUs now);
+  void note_end();
 
   CoreContext* core_;
   ExecuteStage* execute_;
   const Reader* reader_;
   std::atomic<BatchNumber> last_batch_;
-  TimeUs last_us_ = 0, no_room_until_us_ = 0;
+  TimeUs last_us_ = 0, began_us_ = 0, no_room_until_us_ = 0;
   bool capturing_ = false;
   Position covers_;
   std::string access_;              // the access table after `covers_`, encoded

@@ -17,8 +17,12 @@ Status SharedLimit::charge(Held* client, std::uint64_t amount, std::uint64_t rai
     if (client == nullptr || held == 0) continue;
     if (const auto beyond = beyond_share(most, sum, *client, amount, little_min_)) return refusal_of_client(*beyond);
   } while (!held_.compare_exchange_weak(held, held + amount, std::memory_order_relaxed));
-  if (client != nullptr) client->add(amount);
+  add_to(client, amount);
   return {};
+}
+
+void SharedLimit::add_to(Held* client, std::uint64_t amount) {
+  if (client != nullptr && amount > 0 && client->add(amount)) holders_.fetch_add(1, std::memory_order_relaxed);
 }
 
 std::optional<SharedLimit::Beyond> SharedLimit::beyond_share(std::uint64_t max, std::uint64_t sum, const Held& client,
@@ -36,12 +40,13 @@ std::optional<SharedLimit::Beyond> SharedLimit::beyond_share(std::uint64_t max, 
 
 void SharedLimit::add(Held* client, std::uint64_t amount) {
   held_.fetch_add(amount, std::memory_order_relaxed);
-  if (client != nullptr) client->add(amount);
+  add_to(client, amount);
 }
 
 void SharedLimit::release(Held* client, std::uint64_t amount) {
   held_.fetch_sub(amount, std::memory_order_relaxed);
-  if (client != nullptr) client->subtract(amount);
+  const bool is_one = client != nullptr && amount > 0;
+  if (is_one && client->subtract(amount)) holders_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // The sum that was refused is told. A second read of the counter could show less than the limit, because others leave

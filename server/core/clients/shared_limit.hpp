@@ -33,13 +33,14 @@ class Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
-  void add(std::uint64_t amount) {
-    own_.fetch_add(amount, std::memory_order_relaxed);
+  // For an amount above 0, add() returns whether it held nothing before, and subtract() whether nothing is left.
+  bool add(std::uint64_t amount) {
     address_->all_.fetch_add(amount, std::memory_order_relaxed);
+    return own_.fetch_add(amount, std::memory_order_relaxed) == 0;
   }
-  void subtract(std::uint64_t amount) {
-    own_.fetch_sub(amount, std::memory_order_relaxed);
+  bool subtract(std::uint64_t amount) {
     address_->all_.fetch_sub(amount, std::memory_order_relaxed);
+    return own_.fetch_sub(amount, std::memory_order_relaxed) == amount;
   }
   std::uint64_t load() const { return own_.load(std::memory_order_relaxed); }
   // What all connections of the same address hold.
@@ -98,15 +99,18 @@ class SharedLimit {
 
   std::uint64_t max() const { return max_; }
   std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
+  // How many clients hold something.
+  std::uint64_t holders() const { return holders_.load(std::memory_order_relaxed); }
 
  private:
+  void add_to(Held* client, std::uint64_t amount);
   Status refusal(std::uint64_t most, std::uint64_t sum) const;
   Status refusal_of_client(const Beyond& beyond) const;
 
   const std::uint64_t max_;
   const Name name_;
   const std::uint64_t little_min_;
-  std::atomic<std::uint64_t> held_{0};
+  std::atomic<std::uint64_t> held_{0}, holders_{0};
 };
 
 }  // namespace kilokv::server

@@ -21,6 +21,7 @@
 #include "server/core/database_events.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/memory/data_budget.hpp"
+#include "server/core/metrics.hpp"
 #include "server/core/options.hpp"
 #include "server/core/pipeline/admission_queue.hpp"
 #include "server/core/pipeline/batch.hpp"
@@ -77,6 +78,7 @@ struct CoreContext {
   std::function<void(const Status&)> on_fatal;
   DatabaseEvents events;
   Counters counters;
+  CoreMetrics metrics;
 
   // Set once, before the first step.
   Worker* executor_worker = nullptr;
@@ -105,7 +107,9 @@ struct CoreContext {
 
   // Called by the stage that finds that durability is lost or a batch is wrong. Only the first call has an effect.
   void fail(const Status& status) {
-    if (!stopped.exchange(true)) on_fatal(status);
+    if (stopped.exchange(true)) return;
+    metrics.has_failed.store(true);
+    on_fatal(status);
   }
 };
 

@@ -31,6 +31,7 @@ void EngineMonitor::look_at_device() {
     const std::scoped_lock lock(mutex_);
     device_ = device;
   }
+  core_->metrics.devices_lost.fetch_add(1, std::memory_order_relaxed);
   if (core_->events.device_lost) core_->events.device_lost(device);
 }
 

@@ -5,8 +5,10 @@
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "engine/base/check.hpp"
+#include "engine/engine.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/core/memory/memory_bounds.hpp"
 
@@ -32,6 +34,16 @@ std::shared_ptr<AdmittedRequest> request_of(const Parked& parked) {
 // The place of a transaction of a batch in its request.
 std::uint32_t index_of(const BatchPart& part, std::uint32_t t) {
   return part.parked_id != 0 ? part.items.front().index : part.request->index_of(part.first + (t - part.begin));
+}
+
+void note_batch(const engine::ExecutionReport& execution, std::size_t transactions, CoreMetrics* metrics) {
+  const std::vector<engine::StrategyInfo>& all = engine::strategy_infos();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& info) { return info.name == execution.strategy; });
+  const auto index = static_cast<std::size_t>(found - all.begin());
+  CoreMetrics::Batches& batches = metrics->batches.at(index);
+  (execution.on_device ? batches.on_device : batches.on_cpu).fetch_add(1, std::memory_order_relaxed);
+  metrics->batch_transactions.add(transactions);
 }
 
 }  // namespace
@@ -272,11 +284,24 @@ bool ExecuteStage::run_batch() {
   return true;
 }
 
+// A request counts when its first transaction runs. What was parked before has counted then.
+void ExecuteStage::note_queue_waits(const Batch& batch, TimeUs now_us) {
+  for (const BatchPart& part : batch.parts) {
+    const bool is_first = part.begin != part.end && part.first == 0 && part.parked_id == 0;
+    if (is_first) core_->metrics.queue_wait.add_time(part.request->admitted_us, now_us);
+  }
+}
+
 Status ExecuteStage::execute(Batch* batch) {
   fail_point("core.execute.before");
   shadow_.before(*core_->engine, batch->columns);
+  const TimeUs begin_us = core_->environment.clock->monotonic_us();
+  core_->metrics.executes.begin(begin_us);
   Status status =
       core_->engine->execute(batch->header, batch->columns, batch->expires, &batch->results, &batch->writes);
+  core_->metrics.executes.end();
+  core_->metrics.execution.add_time(begin_us, core_->environment.clock->monotonic_us());
+  if (status.ok()) note_queue_waits(*batch, begin_us);
   if (status.ok() && fail_point("core.execute.lost_writes")) batch->writes.clear();
   return status;
 }
@@ -300,6 +325,7 @@ bool ExecuteStage::shadow_passes(const Batch& batch) {
 void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   const engine::Engine& engine = *core_->engine;
   core_->counters.add_batch(engine.execution());
+  note_batch(engine.execution(), batch->columns.size(), &core_->metrics);
   const std::uint64_t postponed = core_->counters.add_outcomes(batch->results);
   Unparkable unparkable;
   if (postponed > 0) unparkable = park_postponed(batch.get());
@@ -381,6 +407,7 @@ Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32
   parked.owner_bytes = owner_bytes + 2 * sizeof(std::uint64_t);  // and its place in parked_ids, which may be half full
   batcher_->estimate(batch.columns, t, &parked);
   const Result<std::uint64_t> id = waiting_->park(batch.columns, t, std::move(parked));
+  if (id.ok()) core_->metrics.parkings.fetch_add(1, std::memory_order_relaxed);
   if (id.ok() && !again) part.request->parked_ids.push_back(*id);
   return id.status();
 }

@@ -100,6 +100,7 @@ class ExecuteStage {
   TimeUs next_wake(TimeUs now) const;
 
   bool run_batch();
+  void note_queue_waits(const Batch& batch, TimeUs now_us);
   Status execute(Batch* batch);
   bool shadow_passes(const Batch& batch);
   void complete(std::unique_ptr<Batch> batch);

@@ -37,6 +37,8 @@ void LogStage::add_session_results(Batch* batch) {
 TimeUs LogStage::step() {
   group_ = core_->to_log.take_all();
   if (group_.empty() || core_->stopped.load()) return kNever;
+  const TimeUs begin_us = core_->environment.clock->monotonic_us();
+  core_->metrics.appends.begin(begin_us);
   records_.clear();
   for (auto& batch : group_) {
     encode_results(batch.get());
@@ -58,6 +60,9 @@ TimeUs LogStage::step() {
     return kNever;
   }
   fail_point("core.log.after_append");
+  core_->metrics.appends.end();
+  core_->metrics.append.add_time(begin_us, core_->environment.clock->monotonic_us());
+  core_->metrics.group_batches.add(group_.size());
   const auto count = static_cast<std::uint32_t>(group_.size());
   core_->durable.set(group_.back()->after);
   for (auto& batch : group_) core_->to_answer.push(std::move(batch));

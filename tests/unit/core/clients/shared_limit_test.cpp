@@ -40,6 +40,25 @@ TEST(SharedLimitTest, NobodyInParticularMayHoldEverything) {
   EXPECT_EQ(limit.held(), 0u);
 }
 
+TEST(SharedLimitTest, WhoHoldsSomethingIsCounted) {
+  SharedLimit limit(100, kName);
+  Held first, second;
+  EXPECT_TRUE(limit.charge(&first, 2).ok());
+  EXPECT_TRUE(limit.charge(&first, 1).ok());
+  EXPECT_TRUE(limit.charge(nullptr, 1).ok());
+  EXPECT_TRUE(limit.charge(&second, 0).ok());
+  EXPECT_EQ(limit.holders(), 1u);
+  limit.add(&second, 5);
+  EXPECT_FALSE(limit.charge(&second, 200).ok());
+  EXPECT_EQ(limit.holders(), 2u);
+  limit.release(&first, 2);
+  limit.release(&second, 0);
+  EXPECT_EQ(limit.holders(), 2u);
+  limit.release(&first, 1);
+  limit.release(&second, 5);
+  EXPECT_EQ(limit.holders(), 0u);
+}
+
 TEST(SharedLimitTest, HoweverManyClientsAreGreedyEachLeavesRoomForTheNext) {
   SharedLimit limit(10000, kName);
   std::vector<Held> greedy(64);
