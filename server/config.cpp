@@ -63,6 +63,10 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
       {{kGroup, "data-dir", Unit::text, &o->storage.data_dir, "directory of the database; created if it is missing"},
        {kGroup, "listen", Unit::text, &o->listen,
         "address of the gRPC service, as HOST:PORT; port 0 picks a free port"},
+       {kGroup, "http-listen", Unit::text, &o->http.http_listen,
+        "address of the pages over HTTP (/metrics, /status, /livez and /readyz), as HOST:PORT; port 0 picks a free "
+        "port; "
+        "off: none"},
        {kGroup, "port-file", Unit::text, &o->port_file,
         "file to which the server writes its port when it is ready; empty: none"},
        {kGroup, "strategy", Unit::text, &o->engine.strategy,
@@ -238,14 +242,19 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
         "most open connections of one client address; the addresses of a /64 of IPv6 count as one"},
        {kConnections, "connection-opens-max", Unit::count, &o->connection_opens_max,
         "most new connections of one client address per second, after as many at once as one address may have open; "
-        "more are closed"},
+        "more are closed; also most requests for pages over HTTP"},
        {kConnections, "connection-cancels-max", Unit::count, &o->connection_cancels_max,
         "most calls per second that one connection may cancel; a call without a valid login counts as eight; beyond it "
         "the connection is closed"},
        {kConnections, "handshake-timeout", Unit::duration, &o->handshake_us_max,
-        "longest time from a new connection to the first settings of HTTP/2; then the connection is closed"},
+        "longest time from a new connection to the first settings of HTTP/2, or to the end of the headers of a request "
+        "for a page; then the connection is closed"},
        {kConnections, "connection-idle-max", Unit::duration, &o->connection_idle_us_max,
         "longest time without a call; then the connection is closed, and clients connect again by themselves"},
+       {kConnections, "http-connections-max", Unit::count, &options->http.http_connections_max,
+        "most open connections for pages over HTTP, of which one address may have half; a new one takes the place of "
+        "the "
+        "one that has waited longest for its client"},
        {kMessages, "message-bytes-max", Unit::size, &o->message_bytes_max,
         "longest message, request or answer; gRPC clients accept 4MiB by default"},
        {kMessages, "grpc-memory-max", Unit::size, &o->grpc_memory_max,
@@ -499,19 +508,30 @@ Status check_longest(const char* setting, DurationUs actual, DurationUs longest)
   return Status::invalid({setting, "0 to " + format_duration(longest), format_duration(actual), setting});
 }
 
-Status check_listen(const std::string& listen) {
+// `or_else`: what it may be, too.
+Status check_listen(const char* setting, const std::string& listen, const char* or_else = "") {
   const std::size_t colon = listen.rfind(':');
   if (colon != std::string::npos && colon != 0) {
     const auto port = parse_count(std::string_view(listen).substr(colon + 1));
     if (port && *port <= 65535) return {};
   }
-  return invalid("--listen is \"" + listen + "\": it must be HOST:PORT with a port from 0 to 65535");
+  return invalid(std::string(setting) + " is \"" + listen + "\": it must be HOST:PORT with a port from 0 to 65535" +
+                 or_else);
+}
+
+Status check_http(const HttpOptions& http) {
+  constexpr std::uint32_t kConnectionsMax = 4096;
+  Status status = http.enabled() ? check_listen("--http-listen", http.http_listen, ", or off") : Status();
+  if (!status.ok() || (http.http_connections_max >= 1 && http.http_connections_max <= kConnectionsMax)) return status;
+  return Status::invalid({"--http-connections-max", "1 to " + std::to_string(kConnectionsMax),
+                          std::to_string(http.http_connections_max), "--http-connections-max"});
 }
 
 }  // namespace
 
 Status ServerOptions::validate() const {
-  Status status = check_listen(listen);
+  Status status = check_listen("--listen", listen);
+  if (status.ok()) status = check_http(http);
   if (status.ok()) status = engine.validate();
   if (status.ok()) {
     status = check_choice("--log-level", log_level, {"trace", "debug", "info", "warning", "error", "critical", "off"});

@@ -10,6 +10,7 @@
 #include "engine/base/status.hpp"
 #include "engine/engine.hpp"
 #include "server/core/options.hpp"
+#include "server/http/options.hpp"
 #include "server/service/options.hpp"
 #include "server/storage/options.hpp"
 
@@ -25,6 +26,7 @@ struct ServerOptions {
   DatabaseOptions database;
   StorageOptions storage{.data_dir = "kilokv-data", .free_bytes = {}};
   ServiceOptions service;
+  HttpOptions http;
   BootstrapOptions bootstrap;
   bool insecure = false;
   bool core_dumps = false;

@@ -22,12 +22,14 @@
 #include "engine/engine.hpp"
 #include "server/config.hpp"
 #include "server/core/fail_point.hpp"
+#include "server/core/metrics.hpp"
 #include "server/core/one_line.hpp"
 #include "server/core/threads.hpp"
 #include "server/core_dumps.hpp"
 #include "server/last_words.hpp"
 #include "server/machine_memory.hpp"
 #include "server/memory_plan.hpp"
+#include "server/page_server.hpp"
 #include "server/service/audit_log.hpp"
 #include "server/service/bootstrap.hpp"
 #include "server/service/grpc_server.hpp"
@@ -176,6 +178,7 @@ ServerInfo info_of(const ServerOptions& options) {
           .shadow_rate = options.database.shadow_rate,
           .memory_limit = options.database.memory_limit,
           .storage_bound = storage_bound_of(options),
+          .http_bound = http_bound_of(options),
           .process_bytes = kProcessBytes,
           .settings = std::move(settings)};
 }
@@ -192,12 +195,23 @@ class Server {
     Result<std::unique_ptr<GrpcServer>> grpc = GrpcServer::start(options_.listen, &service_, options_.service);
     if (!grpc.ok()) return grpc.status();
     grpc_ = std::move(*grpc);
-    if (Status status = check_exposure(); !status.ok()) return status;
+    if (grpc_->is_public()) {
+      const Status status = check_exposure("--listen", options_.listen, grpc_->endpoint(),
+                                           "everybody who reaches the port can read and change everything");
+      if (!status.ok()) return status;
+    }
+    if (Status status = open_pages(); !status.ok()) return status;
     grpc_->accept();
+    if (page_server_ != nullptr) page_server_->start();  // before the recovery, so that it can be watched
     spdlog::info("kilokvd recovering endpoint={} data_dir={} version={} commit={}", grpc_->endpoint(),
                  options_.storage.data_dir, kVersion, kCommit);
+    if (page_server_ != nullptr) {
+      spdlog::info("kilokvd serves pages over HTTP http_endpoint={}", page_server_->endpoint());
+    }
     log_memory();
+    fail_point("server.recovery.begin");  // hang: the server stays in this state
     StorageOptions storage = options_.storage;
+    storage.metrics = &log_metrics_;
     storage.on_checkpoint_put_off = [](const Status& why) {
       spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", one_line(why.message()));
     };
@@ -236,8 +250,9 @@ class Server {
   // Also after a start that failed while clients had calls open.
   ~Server() {
     watchdog_.reset();
-    service_.close();  // from here on, no call uses the database
-    grpc_.reset();     // ends all calls
+    page_server_.reset();  // the pages look at everything else
+    service_.close();      // from here on, no call uses the database
+    grpc_.reset();         // ends all calls
     database_.reset();
   }
 
@@ -267,24 +282,33 @@ class Server {
   }
 
  private:
-  // Other machines reach the server: then it needs TLS and logins.
-  Status check_exposure() {
+  // Other machines reach the port of this setting: then it needs TLS and logins. `power`: what everybody who reaches it
+  // can do without logins.
+  Status check_exposure(const std::string& setting, const std::string& listen, const std::string& endpoint,
+                        const char* power) {
     const bool has_tls = options_.service.tls.enabled(), has_login = options_.service.login;
-    if (!grpc_->is_public() || (has_tls && has_login)) return {};
+    if (has_tls && has_login) return {};
     const char* const lacks = has_tls     ? "no logins (--login on)"
                               : has_login ? "no TLS (--tls-cert, --tls-key)"
                                           : "neither TLS (--tls-cert, --tls-key) nor logins (--login on)";
     if (!options_.insecure) {
       return Status(StatusCode::failed_precondition, ErrorReason::failed,
-                    "--listen " + options_.listen + " is for other machines, and there are " + lacks +
+                    setting + " " + listen + " is for other machines, and there are " + lacks +
                         "; set them, or listen on 127.0.0.1, or give --insecure on if the network itself is safe");
     }
     service_.set_insecure();
     spdlog::warn("kilokvd is insecure: it listens for other machines, and has {}; {} endpoint={}", lacks,
-                 has_login ? "whoever sees the network sees tokens and data"
-                           : "everybody who reaches the port can read and change everything",
-                 grpc_->endpoint());
+                 has_login ? "whoever sees the network sees tokens and data" : power, endpoint);
     return {};
+  }
+
+  Status open_pages() {
+    Result<std::unique_ptr<PageServer>> pages = PageServer::open(options_, &service_, grpc_.get(), &log_metrics_);
+    if (!pages.ok()) return pages.status();
+    page_server_ = std::move(*pages);
+    if (page_server_ == nullptr || !page_server_->is_public()) return {};
+    return check_exposure("--http-listen", options_.http.http_listen, page_server_->endpoint(),
+                          "everybody who reaches the port can see the metrics and the status");
   }
 
   Status open_database() {
@@ -346,6 +370,7 @@ class Server {
   SystemClock clock_;
   SystemRandom random_;
   ThreadScheduler scheduler_;
+  LogMetrics log_metrics_;
   // C++ destroys these from the last to the first. The port comes first, so that no RPC is left when the objects that
   // RPCs use are destroyed. The service comes after the database, which may still run callbacks of calls that have
   // ended.
@@ -354,6 +379,7 @@ class Server {
   std::unique_ptr<Database> database_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<Watchdog> watchdog_;
+  std::unique_ptr<PageServer> page_server_;
 };
 
 int run(const ServerOptions& options, ServiceManager* manager) {

@@ -56,6 +56,7 @@ void cut_bounds(std::uint64_t limit, ServerOptions* options) {
   // A connection with a client's certificate takes twice as much.
   const std::uint32_t connections_least = service.tls.client_ca_file.empty() ? 512 : 240;
   cut(Bound<std::uint32_t>{"connections-max", &service.connections_max, connections_least}, limit, options->given);
+  cut(Bound<std::uint32_t>{"http-connections-max", &options->http.http_connections_max, 8}, limit, options->given);
 }
 
 std::uint64_t sum_of(const ServerOptions& options) {
@@ -107,6 +108,11 @@ std::uint64_t storage_bound_of(const ServerOptions& options) {
   return options.storage.memory_bound(kStoredValueParts * options.database.batch_max_bytes);
 }
 
+std::uint64_t http_bound_of(const ServerOptions& options) {
+  const TlsOptions& tls = options.service.tls;
+  return options.http.memory_bound(tls.enabled(), !tls.client_ca_file.empty());
+}
+
 std::vector<MemoryOwner> memory_bounds(const ServerOptions& options) {
   const ServiceOptions& service = options.service;
   return {{"connections", 0, service.connection_bytes(service.connections_max)},
@@ -114,6 +120,7 @@ std::vector<MemoryOwner> memory_bounds(const ServerOptions& options) {
           {"answers", 0, service.answers_bytes_max},
           {"grpc", 0, service.grpc_memory_max},
           {"decoding", 0, service.decoding_bytes()},
+          {"http", 0, http_bound_of(options)},
           {"storage", 0, storage_bound_of(options)},
           {"process", kProcessBytes, kProcessBytes}};
 }

@@ -30,6 +30,9 @@ Status plan_memory(std::uint64_t usable_bytes, ServerOptions* options);
 // What the buffers of storage may take with the batches of these options.
 std::uint64_t storage_bound_of(const ServerOptions& options);
 
+// What the pages over HTTP, and their connections, may take.
+std::uint64_t http_bound_of(const ServerOptions& options);
+
 // The owners outside of the database, with their bounds. What storage and the process hold is filled in when it is
 // known.
 std::vector<MemoryOwner> memory_bounds(const ServerOptions& options);

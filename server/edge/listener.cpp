@@ -14,8 +14,9 @@
 namespace kilokv::server {
 namespace {
 
-Status cannot_listen(const std::string& endpoint, const std::string& why) {
-  return {StatusCode::unavailable, ErrorReason::unspecified, "cannot listen on " + endpoint + " (--listen): " + why};
+Status cannot_listen(const std::string& endpoint, const std::string& setting, const std::string& why) {
+  return {StatusCode::unavailable, ErrorReason::unspecified,
+          "cannot listen on " + endpoint + " (" + setting + "): " + why};
 }
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
@@ -72,7 +73,7 @@ bool is_repeated(const addrinfo& list, const addrinfo& info) {
   return false;
 }
 
-Result<Listener> listen_on(const std::string& endpoint) {
+Result<Listener> listen_on(const std::string& endpoint, const std::string& setting) {
   const std::size_t colon = endpoint.rfind(':');
   std::string host = endpoint.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
@@ -82,7 +83,8 @@ Result<Listener> listen_on(const std::string& endpoint) {
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.c_str(), endpoint.substr(colon + 1).c_str(), &hints, &found);
-  if (error != 0) return cannot_listen(endpoint, "the host is not known: " + std::string(::gai_strerror(error)));
+  if (error != 0)
+    return cannot_listen(endpoint, setting, "the host is not known: " + std::string(::gai_strerror(error)));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
   Listener listener;
   std::string why = "the host has no address";
@@ -92,14 +94,14 @@ Result<Listener> listen_on(const std::string& endpoint) {
     if (!socket.ok()) {
       why = socket.status().message();
       // A machine may name an address of IPv6 that it does not have. A port in use is an error for every address.
-      if (why == reason_of(EADDRINUSE)) return cannot_listen(endpoint, why);
+      if (why == reason_of(EADDRINUSE)) return cannot_listen(endpoint, setting, why);
       continue;
     }
     listener.port = port_of(socket->get());
     listener.loopback_only = listener.loopback_only && is_loopback(*info->ai_addr);
     listener.sockets.push_back(std::move(*socket));
   }
-  if (listener.sockets.empty()) return cannot_listen(endpoint, why);
+  if (listener.sockets.empty()) return cannot_listen(endpoint, setting, why);
   listener.endpoint = endpoint.substr(0, colon + 1) + std::to_string(listener.port);
   return listener;
 }

@@ -21,8 +21,8 @@ struct Listener {
 };
 
 // Listens on HOST:PORT; port 0 picks a free port. An IPv6 address is in brackets. A host with several addresses listens
-// on each of them. Errors: UNAVAILABLE, which names the address and the reason.
-Result<Listener> listen_on(const std::string& endpoint);
+// on each of them. Errors: UNAVAILABLE, which names the address, the setting and the reason.
+Result<Listener> listen_on(const std::string& endpoint, const std::string& setting = "--listen");
 
 // Whether a list of addresses has the same address before this one: two lines of /etc/hosts may say the same.
 bool is_repeated(const addrinfo& list, const addrinfo& info);

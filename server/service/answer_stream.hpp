@@ -18,6 +18,7 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -74,7 +75,9 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
       : environment_(environment),
         caller_(environment->logins.caller_of(*context, needs_login, &place_)),
         client_(caller_.client),
-        context_(context) {}
+        context_(context),
+        method_(environment->metrics.method(context->method())),
+        begun_us_(method_->begin()) {}
 
   // For subclasses. The caller holds mutex_, except for ended().
   void write(const grpc::ByteBuffer& answer) {
@@ -122,7 +125,9 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
 
   // The same for an error of ours.
   void end_when_sent(const Status& status) {
-    if (!finished_ && !closing()) finish_when_sent(to_grpc(status, context_));
+    if (finished_ || closing()) return;
+    environment_->metrics.refuse(status);
+    finish_when_sent(to_grpc(status, context_));
   }
 
   // For a client that has gone. Ends the RPC at once.
@@ -200,6 +205,7 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   static std::uint64_t bytes_of(const grpc::ByteBuffer& answer) { return answer.Length() + kAnswerBytes; }
 
   void cut(const Status& status) {
+    environment_->metrics.refuse(status);
     on_gone();
     if (!writing_) return finish_when_sent(to_grpc(status, context_));
     cut_ = true;
@@ -222,11 +228,14 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
 
   void finish_now() {
     finished_ = true;
+    method_->end(begun_us_, static_cast<std::size_t>(finish_->error_code()));
     environment_->answers.watch(this);  // a client can also leave the status untaken
     Finish(*finish_);
   }
 
   CallContext* const context_;
+  CallMetrics::Method* const method_;
+  const std::int64_t begun_us_;
   std::deque<grpc::ByteBuffer> queue_;  // while writing_, gRPC writes the front
   std::uint64_t unsent_bytes_ = 0;      // of the answers in queue_; 0 after drop_unsent()
   bool writing_ = false;

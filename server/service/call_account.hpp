@@ -100,6 +100,8 @@ class CallAccount {
     return status;
   }
   std::uint64_t bytes() const { return limit_.held(); }
+  // How many clients have open calls.
+  std::uint64_t clients() const { return limit_.holders(); }
 
  private:
   static constexpr std::uint64_t kCallBytes = 12288;

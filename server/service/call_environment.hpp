@@ -12,6 +12,7 @@
 #include "server/core/access/access_check.hpp"
 #include "server/core/clients/client.hpp"
 #include "server/service/answer_account.hpp"
+#include "server/service/call_metrics.hpp"
 #include "server/service/decode_queue.hpp"
 #include "server/service/gate.hpp"
 #include "server/service/logins.hpp"
@@ -27,7 +28,9 @@ struct CallEnvironment {
   DatabaseGate gate = {};
   Logins logins{options, &gate};
   OpenCalls calls = {};
+  CallMetrics metrics = {};
   std::atomic<std::uint32_t> open_connections{0};
+  std::atomic<std::uint64_t> http_bytes{0};  // memory of the pages over HTTP, and of their connections
   DecodeQueue decode{options.waiting_messages_max(), "--grpc-memory-max", options.message_bytes_max};
 
   // Takes the bytes of a message, and counts them for their connection.

@@ -21,6 +21,8 @@ class DatabaseGate {
     return database;
   }
 
+  // The database for those who only look at it. It is there after close(), too; null before open().
+  Database* database() const { return database_.load(std::memory_order_acquire); }
   bool closed() const { return closed_.load(std::memory_order_acquire); }
   void open(Database* database) { database_.store(database, std::memory_order_release); }
   void close() { closed_.store(true, std::memory_order_release); }

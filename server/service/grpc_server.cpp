@@ -101,6 +101,10 @@ Status GrpcServer::choose_credentials(const TlsOptions& options, KiloKvService* 
     service->logins().check_certificates_with([certificates, files = tls_files_](const grpc::AuthContext& peer) {
       return certificates->check(files->current()->clients, peer, std::chrono::steady_clock::now());
     });
+    service->logins().check_page_certificates_with([certificates, files = tls_files_](const PageCaller& caller) {
+      return certificates->check(files->current()->clients, caller.certificate, caller.issuers,
+                                 std::chrono::steady_clock::now());
+    });
   }
   credentials_ = tls_credentials(tls_files_);
   return {};

@@ -31,6 +31,10 @@ class GrpcServer {
   const std::string& endpoint() const { return endpoint_; }  // HOST:PORT that clients connect to
   // Whether clients of other machines can connect.
   bool is_public() const { return public_; }
+  ConnectionCounts connections() const { return connections_->counts(); }
+  // The files of TLS as they are now, for the pages over HTTP; null: no TLS.
+  const std::shared_ptr<TlsFiles>& tls_files() const { return tls_files_; }
+
   // Accepts no new RPCs. Waits up to `grace` for the running RPCs, then cancels the rest. Returns when all have ended.
   // Requires: every submitted request has been answered, or will be.
   void shut_down(std::chrono::milliseconds grace);

@@ -111,6 +111,7 @@ void Health::set_serving(bool serving) {
   {
     const std::lock_guard lock(mutex_);
     serving_.store(serving);
+    if (serving) has_served_.store(true);
     for (const auto& [watch, life] : watches_) {
       if (std::shared_ptr<HealthWatch> held = life.lock()) watches.push_back(std::move(held));
     }

@@ -30,6 +30,7 @@ class Health {
   // At first, the server does not serve.
   void set_serving(bool serving);
   bool serving() const { return serving_.load(); }
+  bool has_served() const { return has_served_.load(); }  // now, or before
 
   // Calls begin. Requires: this object and `environment` outlive them.
   grpc::ServerGenericBidiReactor* take_check(CallContext* context, CallEnvironment* environment);
@@ -40,7 +41,7 @@ class Health {
   void unwatch(HealthWatch* watch);
 
  private:
-  std::atomic<bool> serving_{false};
+  std::atomic<bool> serving_{false}, has_served_{false};
   std::mutex mutex_;
   std::unordered_map<HealthWatch*, std::weak_ptr<HealthWatch>> watches_;
 };

@@ -42,6 +42,38 @@ Result<std::shared_ptr<const Login>> login_with(std::string_view header, const A
   return login;
 }
 
+// The names of one kind in a certificate.
+using Names = std::vector<std::string_view>;
+
+// The common name counts only if there is no other.
+Result<std::shared_ptr<const Login>> login_with_names(const Names& alternative, const Names& common,
+                                                      const AccessTable& table) {
+  std::string_view seen;
+  for (const Names* names : {&alternative, &common}) {
+    for (const std::string_view name : *names) {
+      if (const CertificateHolder* holder = table.holder_of(name)) {
+        return std::make_shared<const Login>(Login{
+            .user = holder->user, .token = {}, .certificate = std::string(name), .certificate_since = holder->since});
+      }
+      if (seen.empty()) seen = name;
+    }
+    if (!names->empty()) break;
+  }
+  if (!seen.empty()) return wrong("no user has the name of the client certificate, \"" + one_line(seen) + '"');
+  return Status(StatusCode::unauthenticated, ErrorReason::login_missing,
+                "this server needs a login: a token, or a client certificate")
+      .as_not_run();
+}
+
+Names names_of(const grpc::AuthContext* peer, const char* property) {
+  Names names;
+  if (peer == nullptr) return names;
+  for (const grpc::string_ref& name : peer->FindPropertyValues(property)) {
+    if (view_of(name) != kOtherName) names.push_back(view_of(name));
+  }
+  return names;
+}
+
 // The headers of a call that gRPC shows. It keeps some for itself.
 std::uint64_t header_bytes(const CallContext& context) {
   std::uint64_t bytes = context.method().size() + context.host().size();
@@ -57,28 +89,9 @@ Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServer
   if (const auto header = headers.find("authorization"); header != headers.end()) {
     return login_with(view_of(header->second), table, now_us);
   }
-  std::string seen;
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
-  for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
-    if (peer == nullptr) break;
-    bool has_names = false;
-    for (const grpc::string_ref& name : peer->FindPropertyValues(property)) {
-      if (view_of(name) == kOtherName) continue;
-      has_names = true;
-      if (const CertificateHolder* holder = table.holder_of(view_of(name))) {
-        return std::make_shared<const Login>(Login{.user = holder->user,
-                                                   .token = {},
-                                                   .certificate = std::string(view_of(name)),
-                                                   .certificate_since = holder->since});
-      }
-      if (seen.empty()) seen = view_of(name);
-    }
-    if (has_names) break;  // the common name counts only if there is no other
-  }
-  if (!seen.empty()) return wrong("no user has the name of the client certificate, \"" + one_line(seen) + '"');
-  return Status(StatusCode::unauthenticated, ErrorReason::login_missing,
-                "this server needs a login: a token, or a client certificate")
-      .as_not_run();
+  return login_with_names(names_of(peer.get(), GRPC_X509_SAN_PROPERTY_NAME),
+                          names_of(peer.get(), GRPC_X509_CN_PROPERTY_NAME), table);
 }
 
 Caller Logins::caller_of(const CallContext& context, NeedsLogin needs_login, CallAccount::Place* place) {
@@ -190,14 +203,39 @@ Status Logins::check_certificate(const CallContext& context) {
   const std::string problem = check_certificate_(*peer);
   if (problem.empty()) return {};
   const std::vector<grpc::string_ref> subject = peer->FindPropertyValues(GRPC_X509_SUBJECT_PROPERTY_NAME);
-  if (const std::uint64_t count = refused_.count()) {
-    const std::string_view name = subject.empty() ? std::string_view() : view_of(subject.front());
-    audit_log()->warn("kilokvd refused logins refused={} last_peer={} last_certificate={} reason=\"{}\"", count,
-                      one_line(context.peer()), quoted(std::string(name), AccessTable::kCertificateBytesMax),
-                      one_line(problem));
-  }
+  note_certificate(context.peer(), subject.empty() ? std::string_view() : view_of(subject.front()), problem);
   const ErrorReason reason = subject.empty() ? ErrorReason::login_missing : ErrorReason::login_wrong;
   return Status(StatusCode::unauthenticated, reason, problem).as_not_run();
+}
+
+void Logins::note_certificate(const std::string& peer, std::string_view subject, const std::string& problem) {
+  if (const std::uint64_t count = refused_.count()) {
+    audit_log()->warn("kilokvd refused logins refused={} last_peer={} last_certificate={} reason=\"{}\"", count,
+                      one_line(peer), quoted(subject, AccessTable::kCertificateBytesMax), one_line(problem));
+  }
+}
+
+Status Logins::check_page(const PageCaller& caller, const std::string& page) {
+  if (const std::string problem = check_page_certificate_ ? check_page_certificate_(caller) : ""; !problem.empty()) {
+    const bool has_shown = !caller.certificate.empty();
+    note_certificate(caller.peer, caller.common_names.empty() ? "" : caller.common_names.front(), problem);
+    return {StatusCode::unauthenticated, has_shown ? ErrorReason::login_wrong : ErrorReason::login_missing, problem};
+  }
+  if (!required_) return {};
+  // While the server drains, its last numbers can still be read.
+  const Database* const database = gate_->database();
+  if (database == nullptr) return gate_->get().status();
+  const Access::Table table = database->access().latest();
+  const Result<std::shared_ptr<const Login>> login =
+      caller.authorization ? login_with(*caller.authorization, *table, database->time_of_day())
+                           : login_with_names(caller.alternative_names, caller.common_names, *table);
+  if (!login.ok()) {
+    note_refused(caller.peer, login.status());
+    return login.status();
+  }
+  const Result<std::shared_ptr<const Rights>> rights = rights_at(*table, **login, database->time_of_day());
+  if (!rights.ok()) return rights.status();
+  return (*rights)->metrics ? Status() : right_missing((*login)->user, "metrics", page);
 }
 
 }  // namespace kilokv::server

@@ -5,6 +5,8 @@
 // compared only if it has no alternative name. All connections of one user are one client: they share its turns and its
 // parts of what is bounded.
 //
+// A page over HTTP needs the same login as a call, and the metrics right (check_page()).
+//
 // Refused logins are counted. The log has at most one line a second about them.
 //
 // If the server asks clients for certificates, every call needs one, also a call that needs no login.
@@ -23,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -54,6 +57,15 @@ struct Caller {
   std::shared_ptr<ClientCertificate> certificate = {};  // null: the server asks for none, or it was refused
 };
 
+// Who asks for a page over HTTP, and what shows who it is. The texts live as long as the call of check_page().
+struct PageCaller {
+  std::string peer = {};                                 // as gRPC names it, for the log
+  std::optional<std::string_view> authorization = {};    // the header
+  std::string_view certificate = {}, issuers = {};       // PEM; empty: the client has shown none
+  std::vector<std::string_view> alternative_names = {};  // of the certificate
+  std::vector<std::string_view> common_names = {};       // likewise: at most one
+};
+
 // Says what is wrong with a certificate now; empty: nothing.
 using CertificateCheck = std::function<std::string(ClientCertificate*)>;
 
@@ -77,7 +89,17 @@ class Logins {
   // From now on, each call needs a certificate for which `check` gives no problem. Called before the first call.
   using CertificateOfCall = std::function<std::string(const grpc::AuthContext& peer)>;
   void check_certificates_with(CertificateOfCall check) { check_certificate_ = std::move(check); }
+  // The same for pages over HTTP.
+  using CertificateOfPage = std::function<std::string(const PageCaller& caller)>;
+  void check_page_certificates_with(CertificateOfPage check) { check_page_certificate_ = std::move(check); }
   std::uint64_t refused() const { return refused_.total(); }
+  // How many clients have open calls, without those who lack a valid login and need one.
+  std::uint64_t clients() const { return calls_.clients(); }
+
+  // Whether the caller may see a page that needs the metrics right. UNAUTHENTICATED; PERMISSION_DENIED, with the name
+  // of the page; UNAVAILABLE: nobody's rights are known yet. On a server without logins, everybody may whose
+  // certificate is accepted, if the server asks for one.
+  Status check_page(const PageCaller& caller, const std::string& page);
 
   // Finds the connections whose last login does not count any more, and gives users their new weights. Called when a
   // change of the table is durable.
@@ -108,10 +130,12 @@ class Logins {
                                                 TimeUs now_us);
   void note_shown(const std::string& peer, const Caller& caller);
   void note_refused(const std::string& peer, const Status& why);
+  void note_certificate(const std::string& peer, std::string_view subject, const std::string& problem);
 
   const bool required_;
   const std::uint32_t connections_max_;
-  CertificateOfCall check_certificate_;  // empty: the server asks clients for none
+  CertificateOfCall check_certificate_;       // empty: the server asks clients for none
+  CertificateOfPage check_page_certificate_;  // likewise
   CallsWithoutLogin without_login_;
   CallAccount calls_;
   CallAccount stranger_calls_;  // without a valid login, if logins are required; else it has no room, and no calls

@@ -238,6 +238,18 @@ void fill_info(const ServerInfo& info, v1::StatusResponse* response) {
   for (const auto& [name, text] : info.settings) add_text(name, text, response->mutable_settings());
 }
 
+void fill_memory(const ServerReport& report, v1::MemorySection* section) {
+  for (const MemoryOwner& owner : report.memory) {
+    v1::MemoryOwner* const message = section->add_owners();
+    message->set_name(owner.name);
+    message->set_bytes(owner.bytes);
+    message->set_bound_bytes(owner.bound_bytes);
+  }
+  section->set_memory_sum_bytes(report.memory_sum);
+  section->set_memory_limit_bytes(report.memory_limit);
+  section->set_memory_rss_bytes(report.resident_bytes);
+}
+
 // The token that names the reader of a scan; 0: none.
 Result<std::uint64_t> reader_of(const v1::ScanRequest& request) {
   std::uint64_t reader = 0;
@@ -523,7 +535,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::Cancel(CallContext* context) {
 }
 
 // gRPC does not tell what it holds, so its quota counts.
-void KiloKvService::fill_memory(const DatabaseStatus& status, v1::MemorySection* section) const {
+std::vector<MemoryOwner> KiloKvService::memory_owners(const DatabaseStatus& status) const {
   std::vector<MemoryOwner> owners = status.memory;
   const ServiceOptions& options = environment_.options;
   owners.push_back({"connections", options.connection_bytes(environment_.open_connections.load()),
@@ -532,43 +544,66 @@ void KiloKvService::fill_memory(const DatabaseStatus& status, v1::MemorySection*
   owners.push_back({"answers", environment_.answers.unsent_bytes(), options.answers_bytes_max});
   owners.push_back({"grpc", options.grpc_memory_max, options.grpc_memory_max});
   owners.push_back({"decoding", environment_.decode.bytes(), options.decoding_bytes()});
+  owners.push_back({"http", environment_.http_bytes.load(), info_.http_bound});
   owners.push_back({"storage", status.log.memory_bytes, info_.storage_bound});
   owners.push_back({"process", info_.process_bytes, info_.process_bytes});
-  std::uint64_t sum = 0;
-  for (const MemoryOwner& owner : owners) {
-    v1::MemoryOwner* const message = section->add_owners();
-    message->set_name(owner.name);
-    message->set_bytes(owner.bytes);
-    message->set_bound_bytes(owner.bound_bytes);
-    sum += owner.bytes;
+  return owners;
+}
+
+KStatus KiloKvService::readiness() const {
+  const Result<Database*> database = environment_.gate.get();
+  if (!database.ok()) return database.status();
+  if ((*database)->metrics().has_failed.load()) return {StatusCode::unavailable, ErrorReason::failed, "failed"};
+  if (health_.serving()) return {};
+  if (health_.has_served()) return {StatusCode::unavailable, ErrorReason::draining, "draining"};
+  return {StatusCode::unavailable, ErrorReason::recovering, "recovering"};  // the gate has opened a moment ago
+}
+
+ServerReport KiloKvService::report() {
+  ServerReport report;
+  const Database* const database = environment_.gate.database();
+  report.has_database = database != nullptr;
+  if (database != nullptr) report.database = database->status();
+  const bool is_closed = environment_.gate.closed();
+  if (is_closed && report.database.state != DatabaseStatus::State::stopped) {
+    report.database.state = DatabaseStatus::State::draining;
   }
-  section->set_memory_sum_bytes(sum);
-  section->set_memory_limit_bytes(info_.memory_limit);
-  section->set_memory_rss_bytes(resident_bytes());
+  report.memory = memory_owners(report.database);
+  for (const MemoryOwner& owner : report.memory) report.memory_sum += owner.bytes;
+  report.memory_limit = info_.memory_limit;
+  report.resident_bytes = resident_bytes();
+  report.logins_refused = environment_.logins.refused();
+  report.clients = environment_.logins.clients();
+  report.connections = environment_.open_connections.load(std::memory_order_relaxed);
+  report.is_ready = readiness().ok();
+  report.is_insecure = insecure_.load(std::memory_order_relaxed);
+  report.uptime_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  return report;
+}
+
+v1::StatusResponse KiloKvService::status() {
+  const ServerReport report = this->report();
+  v1::StatusResponse response;
+  fill_status(report.database, &response);
+  fill_info(info_, &response);
+  fill_memory(report, response.mutable_memory());
+  response.mutable_counts()->set_logins_refused(report.logins_refused);
+  response.mutable_server()->set_insecure(report.is_insecure);
+  response.mutable_server()->set_uptime_seconds(report.uptime_seconds);
+  return response;
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::Status(CallContext* context) {
   return take<v1::StatusRequest, v1::StatusResponse>(&environment_, context, [this](const auto& call) {
     // Clients ask for the state of the server in every state. But without a database nobody's rights are known.
-    DatabaseStatus status;
     const Result<Database*> database = environment_.gate.get();
     if (!database.ok() && environment_.logins.required()) return call->refuse(database.status());
     if (database.ok()) {
       const KStatus allowed =
           call->need(**database, "metrics", "Status", [](const Rights& rights) { return rights.metrics; });
       if (!allowed.ok()) return call->refuse(allowed);
-      status = (*database)->status();
-    } else if (environment_.gate.closed()) {
-      status.state = DatabaseStatus::State::draining;
     }
-    v1::StatusResponse* const response = &call->response;
-    fill_status(status, response);
-    fill_info(info_, response);
-    fill_memory(status, response->mutable_memory());
-    response->mutable_counts()->set_logins_refused(environment_.logins.refused());
-    response->mutable_server()->set_insecure(insecure_.load(std::memory_order_relaxed));
-    response->mutable_server()->set_uptime_seconds(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
+    call->response = status();
     call->end({});
   });
 }

@@ -27,6 +27,7 @@
 #include "server/service/health.hpp"
 #include "server/service/options.hpp"
 #include "server/service/rare_line.hpp"
+#include "server/service/server_report.hpp"
 #include "server/service/session_stream.hpp"
 
 namespace kilokv::server {
@@ -38,8 +39,8 @@ struct ServerInfo {
   std::string strategy;
   std::uint32_t threads = 0;
   double shadow_rate = 0;
-  std::uint64_t memory_limit = 0;                      // the one that is in force
-  std::uint64_t storage_bound = 0, process_bytes = 0;  // owners of memory that the service does not know
+  std::uint64_t memory_limit = 0;                                      // the one that is in force
+  std::uint64_t storage_bound = 0, http_bound = 0, process_bytes = 0;  // owners of memory that it does not know
   std::vector<std::pair<std::string, std::string>>
       settings;  // name and value of each setting that not all strategies have
 };
@@ -64,6 +65,14 @@ class KiloKvService final : public grpc::CallbackGenericService {
   // What the health check answers. Any thread.
   void set_serving(bool serving) { health_.set_serving(serving); }
   CallEnvironment* environment() { return &environment_; }
+  const ServerInfo& info() const { return info_; }
+  // The state of the server now. Any thread, and also after close().
+  ServerReport report();
+  // The same as the message of the call Status.
+  v1::StatusResponse status();
+  // Why the server accepts no new requests: UNAVAILABLE, with the reason RECOVERING, DRAINING, or FAILED, after which
+  // the process ends. Ok: it does. It waits for nothing.
+  kilokv::Status readiness() const;
   // Bytes of answers that clients have not taken yet, on all calls.
   std::uint64_t unsent_answer_bytes() const { return environment_.answers.unsent_bytes(); }
 
@@ -97,7 +106,7 @@ class KiloKvService final : public grpc::CallbackGenericService {
   void note_attach(const Login* login, const std::string& peer, const HeldSession& session, BatchNumber batch);
   void note_attach_refused(const Login* login, const std::string& peer, const SessionId& session,
                            const kilokv::Status& status);
-  void fill_memory(const DatabaseStatus& status, v1::MemorySection* section) const;
+  std::vector<MemoryOwner> memory_owners(const DatabaseStatus& status) const;
 
   CallEnvironment environment_;
   Health health_;

@@ -52,8 +52,13 @@ Status read_head(grpc::ByteBuffer* buffer, v1::SessionRequest* head) {
 // The answers of one request. It holds the stream as a CallSink holds its call.
 class SessionStream::Answer final : public ResponseSink {
  public:
-  Answer(const std::shared_ptr<SessionStream>& stream, const v1::SessionRequest& message, std::uint64_t bytes)
-      : stream_(stream), number_(message.number()), bytes_(bytes), as_columns_(message.has_columns()) {}
+  Answer(const std::shared_ptr<SessionStream>& stream, const v1::SessionRequest& message, std::uint64_t bytes,
+         std::int64_t begun_us)
+      : stream_(stream),
+        number_(message.number()),
+        begun_us_(begun_us),
+        bytes_(static_cast<std::uint32_t>(bytes)),
+        as_columns_(message.has_columns()) {}
 
   void results(const ResultSlice& slice, bool last) override {
     const std::shared_ptr<SessionStream> stream = stream_.lock();
@@ -65,7 +70,7 @@ class SessionStream::Answer final : public ResponseSink {
                                           send(stream.get(), message);
                                         });
     }
-    if (last) answered(stream.get());
+    if (last) answered(stream.get(), stream->ended() ? StatusCode::cancelled : StatusCode::ok);
   }
 
   void fail(const Status& status) override {
@@ -75,7 +80,8 @@ class SessionStream::Answer final : public ResponseSink {
     message.set_last(true);
     fill_error(status, message.mutable_error());
     send(stream.get(), &message);
-    answered(stream.get());
+    stream->environment_->metrics.refuse(status);
+    answered(stream.get(), status.code());
   }
 
   bool gone() const override {
@@ -91,16 +97,21 @@ class SessionStream::Answer final : public ResponseSink {
     const std::lock_guard lock(stream->mutex_);
     stream->write(buffer);
   }
-  void answered(SessionStream* stream) const {
+  void answered(SessionStream* stream, StatusCode code) const {
+    stream->environment_->metrics.session_requests()->end(begun_us_, to_grpc_code(code));
     const std::lock_guard lock(stream->mutex_);
     stream->answered(bytes_);
   }
 
   const std::weak_ptr<SessionStream> stream_;
   const std::uint64_t number_;
-  const std::uint64_t bytes_;
+  const std::int64_t begun_us_;
+  const std::uint32_t bytes_;  // gRPC takes no message of so many
   const bool as_columns_;
 };
+
+// Nobody waits any more for the requests that are left.
+SessionStream::~SessionStream() { environment_->metrics.session_requests()->lose(requests_in_flight_); }
 
 void SessionStream::start() {
   if (!caller_.status.ok()) return end(caller_.status);
@@ -180,7 +191,9 @@ Status SessionStream::take(grpc::ByteBuffer* buffer, const Status& refused) {
     request_bytes_ += bytes;
   }
   static_assert(kIsSmallSink<Answer>);
-  auto answer = std::make_shared<Answer>(std::static_pointer_cast<SessionStream>(shared_from_this()), *message, bytes);
+  const std::int64_t begun_us = environment_->metrics.session_requests()->begin();
+  auto answer =
+      std::make_shared<Answer>(std::static_pointer_cast<SessionStream>(shared_from_this()), *message, bytes, begun_us);
   status = refused.ok() ? submit(*message, rows_left ? buffer : nullptr, bytes, answer) : refused;
   if (!status.ok()) answer->fail(status.as_not_run());
   // Long rows are parsed only when they are decoded.

@@ -23,6 +23,8 @@ class SessionStream final : public AnswerStream {
  public:
   SessionStream(CallContext* context, CallEnvironment* environment) : AnswerStream(context, environment) {}
 
+  ~SessionStream() override;
+
   void start();
   // Keeps `place` until the stream is destroyed, which is when gRPC has let go of it.
   void hold(std::shared_ptr<void> place) { stream_place_ = std::move(place); }

@@ -7,7 +7,9 @@ namespace {
 
 constexpr char kErrorDetailKey[] = "kilokv-error-bin";
 
-v1::ErrorReason reason_of(ErrorReason reason) {
+}  // namespace
+
+v1::ErrorReason to_proto_reason(ErrorReason reason) {
   switch (reason) {
     case ErrorReason::unspecified: return v1::ERROR_REASON_UNSPECIFIED;
     case ErrorReason::malformed_message: return v1::ERROR_REASON_MALFORMED_MESSAGE;
@@ -51,6 +53,8 @@ v1::ErrorReason reason_of(ErrorReason reason) {
   std::abort();  // not a value of the enum
 }
 
+namespace {
+
 // Protobuf takes only texts in UTF-8. A text here may quote bytes of a key.
 std::string in_ascii(const std::string& text) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -68,7 +72,7 @@ std::string in_ascii(const std::string& text) {
 
 v1::ErrorDetail detail_of(const Status& status) {
   v1::ErrorDetail detail;
-  detail.set_reason(reason_of(status.reason()));
+  detail.set_reason(to_proto_reason(status.reason()));
   if (const Violation* violation = status.violation()) {
     detail.set_field(in_ascii(violation->field));
     detail.set_limit(in_ascii(violation->limit));

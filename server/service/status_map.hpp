@@ -11,6 +11,7 @@
 namespace kilokv::server {
 
 grpc::StatusCode to_grpc_code(StatusCode code);
+v1::ErrorReason to_proto_reason(ErrorReason reason);
 
 // The status that ends an RPC. The ErrorDetail goes into the trailing metadata `kilokv-error-bin`.
 // Requires: the RPC of `context` has not been finished.

@@ -40,6 +40,7 @@ bool UnaryCall::answer(const grpc::ByteBuffer& bytes) {
   ended_ = true;
   const std::uint64_t length = bytes.Length() + kAnswerBytes;
   const Status status = environment_->answers.charge(client_.get(), length);
+  note_end(status);
   environment_->answers.watch(this);
   if (status.ok()) {
     charged_bytes_ = length;
@@ -58,8 +59,14 @@ bool UnaryCall::end_with(const Status& status) {
   return true;
 }
 
+void UnaryCall::note_end(const Status& status) {
+  method_->end(begun_us_, to_grpc_code(status.code()));
+  environment_->metrics.refuse(status);
+}
+
 void UnaryCall::end_now(const Status& status) {
   ended_ = true;
+  note_end(status);
   environment_->answers.watch(this);  // a client can also leave an error untaken
   Finish(to_grpc(status, context_));
 }

@@ -45,7 +45,9 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
         caller_(environment->logins.caller_of(*context, needs_login, &place_)),
         client_(caller_.client),
         needs_login_(needs_login),
-        context_(context) {}
+        context_(context),
+        method_(environment->metrics.method(context->method())),
+        begun_us_(method_->begin()) {}
 
   // Not ok: the call ends before its message is read.
   virtual const Status& refused() const { return caller_.status; }
@@ -69,10 +71,13 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   void OnCancel() final;
   void OnDone() final;
   void on_timeout() final { context_->TryCancel(); }
-  void end_now(const Status& status);  // the caller holds mutex_
+  void note_end(const Status& status);  // the caller holds mutex_
+  void end_now(const Status& status);   // likewise
 
   const NeedsLogin needs_login_;
   CallContext* const context_;
+  CallMetrics::Method* const method_;
+  const std::int64_t begun_us_;
   grpc::ByteBuffer incoming_, answer_;
   mutable std::mutex mutex_;
   bool has_message_ = false;

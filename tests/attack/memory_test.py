@@ -35,7 +35,7 @@ REFUSAL = re.compile(r"memory is (\d+) bytes needed = (\d+) of data, with new da
 
 # The parts of the memory that the status shows.
 OWNERS = {"table", "keys", "index", "values", "queue", "parked", "sessions", "uploads", "access", "snapshots", "scans",
-          "dropped", "batches", "connections", "calls", "answers", "decoding", "grpc", "storage", "process"}
+          "dropped", "batches", "connections", "calls", "answers", "decoding", "grpc", "http", "storage", "process"}
 
 
 def fill_memory(server, prefix, size):

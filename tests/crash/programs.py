@@ -83,8 +83,9 @@ class Server:
         command = [*self._tracer, self._programs / "kilokvd", "--data-dir", self.folder / "data", "--listen", listen, *self._flags]
         with open(self.log, "ab") as log:
             self._seen = log.tell()
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                             env={**os.environ, **self._environment})
+            # Each server of a test has a port of its own for its pages, unless the test says otherwise.
+            environment = {"KILOKV_HTTP_LISTEN": "127.0.0.1:0", **os.environ, **self._environment}
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         self.pid = self._process.pid
         if wait:
             self.wait_ready()
@@ -100,6 +101,10 @@ class Server:
             raise AssertionError(f"kilokvd ended with {self._process.returncode}:\n{text[-4000:]}")
         match = re.search(r"kilokvd ready.*?endpoint=(\S+)", text)
         return match and match[1]
+
+    def pages(self):
+        """HOST:PORT of the pages over HTTP. They are there before the server is ready."""
+        return until(lambda: re.search(r"serves pages over HTTP http_endpoint=(\S+)", self._said()), "the pages")[1]
 
     def look_at_memory(self):
         """Keeps the peak of the resident memory. The system tells it only while the process runs."""

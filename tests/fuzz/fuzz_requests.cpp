@@ -189,6 +189,7 @@ class CheckingDatabase final : public Database {
     KILOKV_CHECK(as_ == As::without_logins || as_ == As::admin);
     return {};
   }
+  const CoreMetrics& metrics() const override { return metrics_; }
   void drain(std::function<void()> answered, std::function<void()> done) override {
     answered();
     done();
@@ -199,6 +200,7 @@ class CheckingDatabase final : public Database {
   void check_caller() const { KILOKV_CHECK(as_ != As::nobody); }
 
   const DatabaseOptions options_{};
+  const CoreMetrics metrics_{};
   Access access_;
   const Users users_;
   As as_ = As::without_logins;

@@ -26,8 +26,8 @@ import sys
 ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine/*"]
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
-    "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "one_line", "options",
-    "position", "request", "request_identity", "threads", "bytes")]
+    "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "histogram", "metrics",
+    "one_line", "options", "position", "request", "request_identity", "threads", "bytes")]
 CORE_ACCESS = "server/core/access"
 CORE_CLIENTS = "server/core/clients"
 CORE_ROOMS = ["server/core/memory", "server/core/sessions", "server/core/waiting", "server/core/reads"]
@@ -68,7 +68,10 @@ MAY_INCLUDE = {
     "server/edge": ENGINE_FACE,
     "tls": [],
     "server/service": [*ENGINE_FACE, *CORE_FACE, "server/edge", "tls", PROTOCOL],
-    "server/*": [*ENGINE_FACE, "server/core", "server/storage", "server/edge", "server/service"],
+    "server/http": [*ENGINE_FACE, "server/edge", "tls"],
+    "server/monitoring": [*ENGINE_FACE, *CORE_FACE, "server/edge", "server/http", "server/service"],
+    "server/*": [*ENGINE_FACE, "server/core", "server/storage", "server/edge", "server/http", "server/monitoring",
+                 "server/service"],
     "client/lib/include": [],
     "client/lib/src": [CLIENT_FACE, "tls", PROTOCOL],
     "client/command_line": [CLIENT_FACE],
@@ -88,10 +91,12 @@ LIBRARIES = {
     "rocksdb/": ["server/storage"],
     "grpc": ["server/service", "client/lib/src"],
     "google/protobuf/": ["server/service", "client/lib/src"],
-    "spdlog/": ["server/main.cpp", "server/last_words", "server/text_log", "server/config", "server/service"],
+    "spdlog/": ["server/main.cpp", "server/last_words", "server/page_server", "server/text_log", "server/config", "server/service"],
     "toml++/": ["server/config", "server/config_file"],
     "CLI/": ["server/config", "client/command_line", "client/cli", "client/bank", "client/bench"],
-    "nlohmann/": ["server/service/channelz", "client/lib/src", "client/cli", "client/bank", "client/bench"],
+    "boost/": ["server/http"],
+    "prometheus/": ["server/monitoring"],
+    "nlohmann/": ["server/service/channelz", "server/service/status_json", "client/lib/src", "client/cli", "client/bank", "client/bench"],
     "xxhash": ["server/core", "client/cli/bulk"],
     "csv.h": ["client/cli/bulk"],
     "isa-l": ["server/storage"],

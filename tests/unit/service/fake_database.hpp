@@ -185,6 +185,8 @@ class FakeDatabase final : public Database {
     status.shadow_skipped = 5;
     return status;
   }
+  const CoreMetrics& metrics() const override { return metrics_; }
+  void set_failed() { metrics_.has_failed = true; }
   void drain(std::function<void()> answered, std::function<void()> done) override {
     answered();
     done();
@@ -209,6 +211,7 @@ class FakeDatabase final : public Database {
     }
     if (work) work();
   }
+  CoreMetrics metrics_;
   Access access_;
   mutable std::atomic<std::uint64_t> called_{0};
   AttachTarget attach_target_;

@@ -30,7 +30,7 @@ std::uint64_t sum_of_bounds(const ServerOptions& options) {
 }
 
 TEST(MemoryPlan, TheBoundsFillTheLimit) {
-  for (const std::uint64_t limit : {468 * kMiB, 512 * kMiB, kGiB, 3 * kGiB, 16 * kGiB, 100 * kGiB}) {
+  for (const std::uint64_t limit : {469 * kMiB, 512 * kMiB, kGiB, 3 * kGiB, 16 * kGiB, 100 * kGiB}) {
     ServerOptions options = with_limit(limit);
     ASSERT_TRUE(plan_memory(64 * kGiB, &options).ok()) << limit;
     EXPECT_EQ(sum_of_bounds(options), limit);
@@ -117,7 +117,7 @@ TEST(MemoryPlan, ALimitThatIsTooLowIsRefusedWithTheLeastOne) {
   const std::uint64_t least = std::stoull(text) * kMiB;
   options = with_limit(least);
   EXPECT_TRUE(plan_memory(0, &options).ok()) << least;
-  EXPECT_LE(least, 468 * kMiB);
+  EXPECT_LE(least, 469 * kMiB);
   options = with_limit(least - kMiB);
   EXPECT_FALSE(plan_memory(0, &options).ok());
 }

@@ -1,0 +1,34 @@
+// A request for a page over HTTP, and the page. Thread safety: plain data.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tls/server_context.hpp"
+
+namespace kilokv::server {
+
+struct PageRequest {
+  std::string method;                                             // such as GET
+  std::string path;                                               // without what follows a `?`
+  std::optional<std::string> authorization = {};                  // the header
+  std::string peer = {};                                          // as gRPC names it, such as ipv4:127.0.0.1:40000
+  std::shared_ptr<const tls::ShownCertificate> certificate = {};  // null: the client has shown none
+};
+
+// The codes that an answer can have.
+inline constexpr std::array<unsigned, 10> kPageCodes = {200, 400, 401, 403, 404, 405, 413, 429, 431, 503};
+
+struct Page {
+  unsigned code = 200;  // one of kPageCodes
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
+};
+
+}  // namespace kilokv::server
