@@ -13,6 +13,8 @@ rows           the same with one message for each transaction
 unary          the same with 64 single calls in flight, without a session
 guarded        columns, with TLS and logins in the new build, and with neither in the old one: what they cost. The old
                build is usually the same as the new one
+columns-cpu    the same load as columns at a fixed rate: committed transactions for each second of the server's CPU time.
+               The ratio says what a change costs where the machine is not full. rows-cpu, unary-cpu: likewise
 recovery       starts per second: from the start of a server that was killed to its first answer. The old build has made
                the database, with --records accounts, and a log of about --log-seconds of columns
 
@@ -45,8 +47,10 @@ SERVICE = {
     "unary": ["--unary", "--connections", "2", "--in-flight", "32"],
 }
 SERVICE["guarded"] = SERVICE["columns"]
+# Transactions per second at which the CPU time is taken: about half of what two cores reach.
+FIXED_RATES = {"columns-cpu": 300000, "rows-cpu": 100000, "unary-cpu": 4000}
 USUAL = ["engine-serial", "columns", "rows", "unary"]
-MEASURES = [*USUAL, "guarded", "recovery"]
+MEASURES = [*USUAL, "guarded", *FIXED_RATES, "recovery"]
 
 
 def output_of(command):
@@ -77,6 +81,25 @@ def service(programs, options, seed, measure, is_new):
     return report["committed_per_s"]
 
 
+def cpu_seconds(pid):
+    """Of user and system, of all threads."""
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    user, system = text.rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def per_cpu_second(programs, options, seed, measure):
+    with tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder) as folder:
+        with Server(folder, programs=programs) as server:
+            before = cpu_seconds(server.pid)
+            report = json.loads(output_of(server.command(
+                "kilokv-bench", "run", "--workload", "bank", *SERVICE[measure.removesuffix("-cpu")], "--warmup", "0s",
+                "--rate", FIXED_RATES[measure], "--duration", f"{options.seconds / options.slices:g}s", "--seed", seed,
+                "--json", "-")))
+            used = cpu_seconds(server.pid) - before
+    return report["committed"] / used
+
+
 def make_database(options):
     """The folder of a database that was killed; made once."""
     folder = pathlib.Path(options.made.name)
@@ -105,6 +128,8 @@ def rate(build, measure, options, seed):
         return engine_serial(programs, options, seed)
     if measure == "recovery":
         return recovery(programs, options)
+    if measure in FIXED_RATES:
+        return per_cpu_second(programs, options, seed, measure)
     return service(programs, options, seed, measure, build == "new")
 
 

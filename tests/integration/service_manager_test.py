@@ -4,7 +4,6 @@ only as long as the pipeline makes progress: a stage that hangs, or a sync that 
 
 import os
 import pathlib
-import re
 import socket
 import subprocess
 import sys
@@ -158,7 +157,7 @@ class ServiceManager(unittest.TestCase):
         self.assertEqual(server.stop(), 0)
 
     def test_a_socket_that_nobody_has_is_said_and_does_not_matter(self):
-        for name, words in ((str(self.folder / "none"), 'does not take "STATUS=opening the files of the database'),
+        for name, words in ((str(self.folder / "none"), 'does not take \\"STATUS=opening the files of the database'),
                             ("nonsense", 'NOTIFY_SOCKET is \\"nonsense\\": it must be a path')):
             with self.subTest(name):
                 server = Server(self.folder, environment={"NOTIFY_SOCKET": name})
@@ -166,8 +165,8 @@ class ServiceManager(unittest.TestCase):
                     server.client("put", "a", "1")
                     self.assertEqual(server.stop(), 0)
                 lines = [line for line in server.log.read_text().splitlines() if "cannot reach the service manager" in line]
-                self.assertIn(words, lines[0])
-                self.assertTrue(re.search(r" warning kilokvd cannot reach", lines[0]), lines[0])
+                self.assertTrue(any(words in line for line in lines), lines)
+                self.assertTrue(all(" warning kilokvd cannot reach" in line for line in lines), lines)
 
 
 if __name__ == "__main__":

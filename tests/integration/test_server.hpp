@@ -56,6 +56,8 @@ class TestServer {
     arguments.push_back(nullptr);
     process_ = ::fork();
     if (process_ == 0) {
+      // NOLINTNEXTLINE(concurrency-mt-unsafe): this process has one thread
+      ::setenv("KILOKV_HTTP_LISTEN", "127.0.0.1:0", 0);
       ::execv(arguments[0], arguments.data());
       ::_exit(127);
     }

@@ -68,6 +68,8 @@ AREAS = {
     "core": (["server/core"], ["core_test", "storage_test"]),
     "storage": (["server/storage"], ["storage_test", "core_test"]),
     "edge": (["server/edge"], ["edge_test"]),
+    "http": (["server/http"], ["http_test"]),
+    "monitoring": (["server/monitoring"], ["monitoring_test", "service_unit_test"]),
     "service": (["server/service"], ["service_unit_test"]),
     "tls": (["tls", "server/service/tls_files.cpp", "server/service/client_certificates.cpp"],
             ["tls_unit_test", "service_unit_test"]),
