@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Health and reflection of the real kilokvd, from outside of gRPC: the states, and every example of docs/health.md."""
+"""Health and reflection of the real kilokvd, from outside of gRPC: the states, and the probe of docs/health.md."""
 
 import os
 import pathlib
@@ -15,8 +15,7 @@ from programs import Server, temporary_folder, until  # noqa: E402
 
 SERVING, NOT_SERVING = b"\0\0\0\0\2\x08\1", b"\0\0\0\0\2\x08\2"
 NAMES = (b"", b"kilokv.v1.KiloKV")
-# A block of commands, and what they print.
-EXAMPLE = re.compile(r"```sh\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
+COMMANDS = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 
 def request(name):
@@ -52,18 +51,8 @@ class Health(unittest.TestCase):
         self.addCleanup(watch.kill)
         return watch.stdout
 
-    def test_the_examples_of_the_document(self):
-        examples = EXAMPLE.findall((ROOT / "docs" / "health.md").read_text())
-        self.assertEqual(len(examples), 5)
-        for commands, printed in examples:
-            with self.subTest(commands):
-                commands = commands.replace("127.0.0.1:7070", self.server.endpoint)
-                done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=ROOT, capture_output=True,
-                                      text=True, stdin=subprocess.DEVNULL, timeout=60)
-                self.assertEqual((done.returncode, done.stdout), (0, printed), done.stderr)
-
     def test_the_probe_says_no_where_nothing_serves(self):
-        probe = next(commands for commands, _ in EXAMPLE.findall((ROOT / "docs" / "health.md").read_text())
+        probe = next(commands for commands in COMMANDS.findall((ROOT / "docs" / "health.md").read_text())
                      if "--max-time" in commands)
         self.assertEqual(self.server.stop(), 0)
         done = subprocess.run(["bash", "-c", probe.replace("127.0.0.1:7070", self.server.endpoint)], timeout=60)

@@ -709,27 +709,6 @@ class LoginTest(unittest.TestCase):
         except BlockingIOError:
             pass
 
-    def test_the_commands_of_the_document(self):
-        """The commands of docs/security.md for logins, in their order, in an empty folder."""
-        page = (ROOT / "docs" / "security.md").read_text()
-        section = re.search(r"^## Logins and rights$(.*?)^## ", page, re.DOTALL | re.MULTILINE)[1]
-        blocks = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-        self.assertEqual(len(blocks), 2)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            endpoint = f"127.0.0.1:{free.getsockname()[1]}"
-        commands = "\n".join(blocks).replace("127.0.0.1:7070", endpoint)
-        last = commands.strip().splitlines()[-1]
-        script = ("set -e -o pipefail\ntrap 'kill $!; wait' EXIT\n" +
-                  commands.replace(last, f"! {last.partition('#')[0]}"))
-        folder = self.folder / "document"
-        folder.mkdir()
-        run = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False, timeout=60,
-                             env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}",
-                                  "KILOKV_ENDPOINT": endpoint})
-        self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertIn("PERMISSION_DENIED", run.stderr)
-
     def test_the_bootstrap_file_is_for_its_owner_only(self):
         other = temporary_folder()
         self.addCleanup(other.cleanup)

@@ -4,7 +4,6 @@
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import socket
@@ -259,28 +258,6 @@ class Mistakes(TlsTest):
         self.assertEqual(run.returncode, 2)
         self.assertIn('the environment variable KILOKV_CLIENT_TLS: "yes" is not 0 or 1', run.stderr)
         self.expect_works(server, "--tls-server-name", "localhost", *self.trusting(made.client))
-
-    def test_the_commands_of_the_document(self):
-        """The commands of docs/security.md, in their order, in an empty folder."""
-        page = (ROOT / "docs" / "security.md").read_text()
-        page = re.sub(r"^## Logins and rights$.*?^## ", "## ", page, flags=re.DOTALL | re.MULTILINE)  # see login_test.py
-        blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-        self.assertEqual(len(blocks), 5)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        script = "set -e -o pipefail\ntrap 'kill $!; wait' EXIT\n" + "\n".join(blocks).replace(":7070", f":{port}")
-        run = subprocess.run(["bash", "-c", script], cwd=self.folder, capture_output=True, text=True, check=False,
-                             timeout=60, env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"})
-        self.said.append(run.stdout + run.stderr)
-        self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertIn("version 1\n", run.stdout)
-        self.assertIn("08 01", run.stdout)
-        tls = self.folder / "certs"
-        server = self.serve("--tls-cert", f"{tls}/server.pem", "--tls-key", f"{tls}/server.key", "--tls-client-ca",
-                            f"{tls}/ca.pem", "--tls-crl-dir", f"{tls}/lists")
-        self.expect_refused(server, ["--tls-ca", f"{tls}/ca.pem", "--tls-cert", f"{tls}/alice.pem", "--tls-key",
-                                     f"{tls}/alice.key"], UNAUTHENTICATED, 'it was revoked by "CN=My CA"')
 
     def test_the_server_does_not_start_with_wrong_files(self):
         made = self.made
