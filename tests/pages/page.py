@@ -24,8 +24,8 @@ SHELLS = ("sh", "console", "bash")
 NO_SHELL = ("", "text")  # in a block of these languages, commands are found by their first word
 PROGRAMS = ("kilokvd", "kilokv", "kilokv-bank", "kilokv-bench", "kilokv-engine-bench")
 STARTS = re.compile(rf"(?:sudo )?(?:{'|'.join(PROGRAMS)}|(?:\./)?deploy/\S+\.sh|tests/\S+\.(?:py|sh)|apt|apt-get|bash|"
-                    r"cd|cmake|cp|curl|deluser|docker|export|git|install|kill|mkdir|mv|ninja|openssl|prometheus|promtool|python3|rm|sed|sh|"
-                    r"systemctl|tar|useradd|(?:[A-Z_]+=\S* )+\S+)(?: |$)")
+                    r"cd|cmake|cp|curl|deluser|docker|export|git|install|kill|mkdir|mv|ninja|openssl|prometheus|promtool|"
+                    r"python3|rm|sed|sh|systemctl|tar|useradd|(?:[A-Z_]+=\S* )+\S+)(?: |$)")
 SYNOPSIS = re.compile(r" \[[A-Z-]")  # such as kilokv help [COMMAND]
 KINDS = ("left out", "new folder", "server", "first", "instead", "then", "file")
 NEED_TEXT = ("left out", "first", "instead", "then", "file")

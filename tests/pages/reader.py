@@ -23,7 +23,7 @@ SHOWN_IN_COMMENT = re.compile(r"[a-z]+ \d[\d.,]*|[A-Z_]{4,}")
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z \w+ kilokvd ")
 NOT_STARTED = " critical kilokvd cannot start "
 COMMAND_SECONDS = 60  # the longest time that a command of a page may take here
-PORT = re.compile(r"(?<=:)(\d{4,5})\b")
+PORT = re.compile(r"(?<=[\w\]]:)(\d{4,5})\b")  # after a host; not a number of JSON
 DEFAULT_PORTS = {"KILOKV_LISTEN": "7070", "KILOKV_HTTP_LISTEN": "7071"}
 ROOMS = ("client", "cmake", "deploy", "docs", "engine", "proto", "server", "tests", "tls")
 

@@ -19,20 +19,20 @@ import usage
 
 
 def run_page(path):
-    """Whether all is as the page says."""
+    """The Reader of the page; None: the page is wrong."""
     name, began = path.relative_to(page.ROOT), time.monotonic()
     reading = reader.Reader()
     try:
         reading.run(path.read_text(encoding="utf-8"))
     except (page.PageError, reader.Difference) as error:
         print(f"{name}: FAILED: {error}", flush=True)
-        return False
+        return None
     changed = f", {reading.changed} of them with a part replaced" if reading.changed else ""
     print(f"{name}: {reading.ran} blocks ran{changed}; {len(reading.left_out)} left out; {time.monotonic() - began:.1f} s",
           flush=True)
     for line, reason in reading.left_out:
         print(f"  left out, line {line}: {reason}")
-    return True
+    return reading
 
 
 def main():
@@ -54,8 +54,10 @@ def main():
         return 1 if found else 0
     wanted = [path for path in everything if path not in given] if options.others else given
     wanted = [path for path in wanted if any(block.has_commands for block in page.blocks_of(path.read_text(encoding="utf-8")))]
-    failed = sum(not run_page(path) for path in wanted)
-    print(f"{len(wanted)} pages with commands: {failed} failed")
+    read = [reading for reading in map(run_page, wanted) if reading]
+    failed = len(wanted) - len(read)
+    print(f"{len(wanted)} pages with commands: {failed} failed; {sum(one.ran for one in read)} blocks ran, "
+          f"{sum(len(one.left_out) for one in read)} left out")
     return 1 if failed or not wanted else 0
 
 
