@@ -142,11 +142,11 @@ class Tree(unittest.TestCase):
         self.assertNotIn("target client", one)
         self.assertNotIn("gRPC", (self.folder / "build" / "one" / "CMakeCache.txt").read_text())
         _, unknown = self.uses("unknown", "REQUIRED COMPONENTS engine nonsense", code=1)
-        self.assertIn('kilokv has no component "nonsense"', unknown)
+        self.assertIn('kilokv has no component "nonsense"', " ".join(unknown.split()))
         _, optional = self.uses("optional", "REQUIRED COMPONENTS engine OPTIONAL_COMPONENTS nonsense")
         self.assertIn("found: TRUE", optional.replace("found: 1", "found: TRUE"))
         _, newer = self.uses("newer", "0.2 REQUIRED", code=1)
-        self.assertIn('compatible with requested version\n  "0.2"', newer)
+        self.assertIn('compatible with requested version "0.2"', " ".join(newer.split()))  # CMake breaks lines
 
 
 def main():
