@@ -4,6 +4,7 @@ if(CPACK_GENERATOR STREQUAL "DEB")
   set(CPACK_COMPONENTS_ALL programs system development system_development)
   set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
   set(CPACK_DEB_COMPONENT_INSTALL ON)
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY)  # each description begins with its own
   set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 else()
   # One archive with one folder, which runs where it is unpacked.

@@ -20,6 +20,7 @@ import textwrap
 FLAG = re.compile(r"^  (-[^ ]+)(?: (\S(?:[^ ]| (?! ))*))?(?:  .*)?$")
 COMMAND = re.compile(r"^  ([a-z][a-z-]*)  +\S")
 NAMES_A_PATH = re.compile(r"(-(file|dir|cert|key|ca)|^--(json|history|server))$")
+LONG_LIST = re.compile(r"\S+\|\S{40,}")
 WIDTH = 78
 
 
@@ -77,7 +78,9 @@ def manual(program, root, about, section, see_also):
     with tempfile.NamedTemporaryFile("w", suffix=".h2m") as file:
         file.write(include)
         file.flush()
-        return output_of(["help2man", "--no-info", f"--section={section}", f"--include={file.name}", program])
+        page = output_of(["help2man", "--no-info", f"--section={section}", f"--include={file.name}", program])
+    # Lists of values, which are longer than a line: groff may break them after each value.
+    return LONG_LIST.sub(lambda match: match[0].replace("|", "|\\:"), page)
 
 
 def kind_of(flag, value):
