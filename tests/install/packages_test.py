@@ -23,6 +23,8 @@ PROGRAMS = {"kilokvd": 8, "kilokv": 1, "kilokv-bank": 1, "kilokv-bench": 1, "kil
 WITH_COMPLETION = ("kilokvd", "kilokv", "kilokv-bank", "kilokv-bench")
 EXPOSURE_MAX = 2.0  # by systemd-analyze security, which calls this OK; 10 is the worst
 GLIBC_MAX = (2, 36)
+# A line of the list of libraries: file, package, version.
+LISTED = re.compile(r"(?m)^(\S+|\(compiled in\)) +(\S+) (\S+)$")
 
 
 def run(*command, code=0, **how):
@@ -263,7 +265,7 @@ class Archive(Packages):
 
     def test_each_library_has_its_licence(self):
         licences = self.unpacked / "share" / "kilokv" / "licences"
-        listed = re.findall(r"(?m)^(\S+|\(compiled in\)) +(\S+) (\S+)$", (licences / "LIBRARIES").read_text())
+        listed = LISTED.findall((licences / "LIBRARIES").read_text())
         own = {path.name for path in (self.unpacked / "lib" / "kilokv").iterdir()}
         self.assertEqual({name for name, _, _ in listed if not name.startswith("(")}, own)
         for _, package, _ in listed:
@@ -272,6 +274,26 @@ class Archive(Packages):
             for common in re.findall(r"/usr/share/common-licenses/([\w+-]+(?:\.\d+)*)", text):
                 self.assertTrue((licences / common).is_file() or not (pathlib.Path("/usr/share/common-licenses") / common).is_file(),
                                 f"{package}: {common}")
+
+    def test_code_that_is_compiled_in_has_its_licence(self):
+        """Headers leave code in the programs, also if there is no library to copy. The compiler noted which it has read."""
+        headers, of_product = set(), False
+        for line in run("ninja", "-C", Made.build, "-t", "deps").splitlines():
+            if line.startswith("    "):
+                if of_product and line.startswith("    /usr/"):
+                    headers.add(line.strip())
+            elif line:
+                of_product = re.match(r"(engine|tls|server|client|proto)/", line) is not None
+        self.assertGreater(len(headers), 1000)
+        found = run("dpkg-query", "--search", *sorted(headers), stderr=subprocess.DEVNULL)
+        readers = set(re.findall(r"(?m)^([^\s:,]+)", found))
+        licences = self.unpacked / "share" / "kilokv" / "licences"
+        listed = {package for _, package, _ in LISTED.findall((licences / "LIBRARIES").read_text())}
+        shown = run("dpkg-query", "--show", "--showformat", "${Package} ${source:Package}\n", *readers, *listed)
+        source_of = dict(line.split() for line in shown.splitlines())
+        sources = {source_of[name] for name in listed} | {"gcc-12", "glibc", "linux"}  # each program has code of these
+        self.assertIn("libcli11-dev", readers)
+        self.assertEqual({name for name in readers if source_of[name] not in sources}, set())
 
     def test_it_runs_where_it_is_unpacked(self):
         elsewhere = self.folder / "else where"
