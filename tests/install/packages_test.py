@@ -87,7 +87,8 @@ class Deb(Packages):
         wanted = {"etc/kilokv/kilokvd.toml", "etc/logrotate.d/kilokvd", "lib/systemd/system/kilokvd.service",
                   "usr/share/doc/kilokv/copyright", "usr/share/doc/kilokv/changelog.gz",
                   "usr/share/doc/kilokv/changelog.Debian.gz", "usr/share/doc/kilokv/docs/install.md",
-                  "usr/share/doc/kilokv/README.md"}
+                  "usr/share/doc/kilokv/README.md", "usr/share/kilokv/monitoring/alerts.yml",
+                  "usr/share/kilokv/monitoring/dashboard.json"}
         wanted |= {f"usr/bin/{name}" for name in PROGRAMS}
         wanted |= {f"usr/share/man/man{section}/{name}.{section}.gz" for name, section in PROGRAMS.items()}
         wanted |= {f"usr/share/bash-completion/completions/{name}" for name in WITH_COMPLETION}
