@@ -218,7 +218,8 @@ class Pages(Packages):
                    f'$(complete -p {words[0]} | sed "s/.*-F \\([^ ]*\\) .*/\\1/"); printf "%s\\n" "${{COMPREPLY[@]}}"').split()
 
     def test_each_flag_is_completed(self):
-        for path in (("kilokvd",), ("kilokv",), ("kilokv", "txn"), ("kilokv", "role", "grant"), ("kilokv-bank", "demo"),
+        for path in (("kilokvd",), ("kilokv",), ("kilokv", "txn"), ("kilokv", "role", "grant"), ("kilokv", "session", "attach"),
+                     ("kilokv", "export"), ("kilokv", "import"), ("kilokv-bank", "demo"),
                      ("kilokv-bench", "run"), ("kilokv-bench", "sweep")):
             flags = flags_of(self.help_of(*path))
             self.assertGreaterEqual(len(flags), 3, path)
