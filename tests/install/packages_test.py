@@ -347,8 +347,13 @@ class Containers(Packages):
         pod = stateful["spec"]["template"]["spec"]
         (container,) = pod["containers"]
         self.check_server(container["args"])
-        for probe in ("startupProbe", "readinessProbe"):
-            self.check_client(container[probe]["exec"]["command"])
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        listens = dict(zip(container["args"][::2], container["args"][1::2]))
+        self.assertEqual(listens["--listen"], f"0.0.0.0:{ports['grpc']}")
+        for probe, page in (("startupProbe", "/readyz"), ("readinessProbe", "/readyz"), ("livenessProbe", "/livez")):
+            asks = container[probe]["httpGet"]
+            self.assertEqual((asks["path"], asks["scheme"]), (page, "HTTPS"))
+            self.assertEqual(listens["--http-listen"], f"0.0.0.0:{ports[asks['port']]}")
         self.assertEqual(service["spec"]["selector"], stateful["spec"]["template"]["metadata"]["labels"])
         claims = {claim["metadata"]["name"] for claim in stateful["spec"]["volumeClaimTemplates"]}
         volumes = {volume["name"] for volume in pod["volumes"]} | claims
