@@ -397,13 +397,81 @@ class Booted(InFolder):
         self.assertEqual(self.shown("LoadState"), "not-found")
         self.assertTrue(self.system.path("/var/lib/kilokv/data/CURRENT").exists())
 
+    def commands(self, heading):
+        """The command blocks of a part of docs/install.md."""
+        page = (ROOT / "docs" / "install.md").read_text()
+        (part,) = re.findall(rf"(?ms)^#+ {re.escape(heading)}\n(.*?)(?=^#+ |\Z)", page)
+        return re.findall(r"(?ms)^```text\n(.*?)^```$", part)
+
+    def shell(self, commands):
+        return self.system.run("sh", "-e", "-c", f"cd /srv\n{commands}", variables={"DEBIAN_FRONTEND": "noninteractive"})
+
+    def edit(self, *changes):
+        path = self.system.path("/etc/kilokv/kilokvd.toml")
+        text = path.read_text()
+        for pattern, new in changes:
+            text, changed = re.subn(pattern, new, text, flags=re.MULTILINE)
+            self.assertEqual(changed, 1, pattern)
+        path.write_text(text)
+
+    def test_the_page_is_true(self):
+        """The commands of docs/install.md for Debian, in their order."""
+        self.system.apt("install", "sudo", "openssl")
+        self.system.apt("--download-only", "install", self.put(OPTIONS.deb))
+        self.system.path("/etc/apt/apt.conf.d/91yes").write_text(
+            'APT::Get::Assume-Yes "true";\nDpkg::Options { "--force-confold"; };\n')
+        (first, status), (restart,) = self.commands("Debian"), self.commands("Change a setting")
+        (certificates,), (folder, gpu) = self.commands("Let other machines in"), self.commands("The service")
+        (upgrade,), (remove,) = self.commands("Upgrade and downgrade"), self.commands("Remove")
+        newer = next_version(OPTIONS.deb, OPTIONS.next, self.folder)
+        shutil.copy(newer, self.system.path("/srv") / upgrade.split("./")[1].strip())
+        self.boot()
+
+        self.shell(first)
+        self.check_active()
+        self.assertIn("state", self.shell(status))
+        self.edit(("^#log-level = .*", 'log-level = "debug"'))
+        self.assertIn("all settings are valid", self.shell(restart))
+        self.check_active()
+        self.client("put", "a", "1")
+
+        run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+            "/CN=kilokv", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.system.path("/srv/server.key"), "-out",
+            self.system.path("/srv/server.pem"))
+        self.shell(certificates)
+        self.edit(("^#(tls-cert = .*)", r"\1"), ("^#(tls-key = .*)", r"\1"), ("^listen = .*", 'listen = "0.0.0.0:7070"'))
+        self.shell(restart)
+        tls = ("--tls-ca", "/etc/kilokv/server.pem")
+        self.assertEqual(self.client(*tls, "get", "a"), "1\n")
+
+        self.edit(("^data-dir = .*", 'data-dir = "/srv/bank/data"'))
+        self.system.run("install", "-d", "-o", "kilokv", "-g", "kilokv", "-m", "0700", "/srv/bank")
+        self.system.run("cp", "--archive", "/var/lib/kilokv/data", "/srv/bank/data")
+        self.system.run("systemctl", "restart", "kilokvd", code=1)  # the unit does not allow that folder
+        for text in (folder, gpu):
+            more = self.system.path("/etc/systemd/system/kilokvd.service.d/override.conf")
+            more.parent.mkdir(exist_ok=True)
+            with open(more, "a") as file:
+                file.write(text)
+        self.system.run("systemctl", "daemon-reload")
+        self.system.run("systemctl", "reset-failed", "kilokvd")
+        self.shell(restart)
+        self.check_active()
+        self.assertEqual(self.client(*tls, "get", "a"), "1\n")
+
+        self.shell(upgrade)
+        self.check_active()
+        self.assertEqual(self.client(*tls, "get", "a"), "1\n")
+        self.shell(f"apt purge kilokv\n{remove}")
+        self.assertFalse(self.system.path("/var/lib/kilokv").exists())
+        self.system.run("getent", "passwd", "kilokv", code=2)
+
     def test_systemd_runs_the_archive(self):
         """By the commands of the page."""
-        page = (ROOT / "docs" / "install.md").read_text().partition("\n## The archive\n")[2].partition("\n## ")[0]
-        unpack, commands = re.findall(r"(?ms)^```text\n(.*?)^```$", page)
+        unpack, commands = self.commands("The archive")
         self.boot()
         shutil.copy(OPTIONS.archive, self.system.path("/srv"))
-        self.system.run("sh", "-e", "-c", f"cd /srv\n{unpack.splitlines()[0]}\n{commands}")
+        self.shell(f"{unpack.splitlines()[0]}\n{commands}")
         self.check_active()
         (programs,) = self.system.path("/opt").glob("*/bin")
         kilokv = f"/opt/{programs.parent.name}/bin/kilokv"
