@@ -74,7 +74,10 @@ AREAS = {
     "tls": (["tls", "server/service/tls_files.cpp", "server/service/client_certificates.cpp"],
             ["tls_unit_test", "service_unit_test"]),
     "client": (["client/lib"], ["client_unit_test"]),
+    "packages": (["deploy/package", "deploy/container"], ["install_packages", "install_sandbox", "install_tree"]),
 }
+# What is built for tests that are no program. For each other test: the program of its name.
+BUILT_FOR = {test: "installed" for test in AREAS["packages"][1]}
 DRAWN_FROM = ["table", "txn", "stm", "exec", "core", "storage"]  # unless --areas names others
 
 # What a drawn mutation does to a line: kind, what it looks for, and what it puts there. Negated conditions and dropped
@@ -181,7 +184,7 @@ def counted(mutants, known):
 
 def problems_of_counts(mutants, known, is_drawn):
     """How many there must be of which kind. is_drawn: of a mutation's name."""
-    mutants = counted(mutants, known)
+    mutants = [mutant for mutant in counted(mutants, known) if mutant["area"] != "packages"]  # none is drawn from these
     drawn = [mutant for mutant in mutants if is_drawn(mutant["id"])]
     equivalent = [mutant for mutant in mutants if "equivalent" in mutant]
     if len(mutants) < MUTATIONS_MIN:
@@ -366,7 +369,7 @@ def shell(command, seconds, limits=None, cwd=None):
 
 
 def build(test, jobs):
-    return shell(["cmake", "--build", "build/release", "--target", test, "-j", str(jobs)], 3600)
+    return shell(["cmake", "--build", "build/release", "--target", BUILT_FOR.get(test, test), "-j", str(jobs)], 3600)
 
 
 def run_test(test, seconds):
@@ -440,7 +443,7 @@ def try_one(mutant, times, jobs):
             if code is None:
                 return FOUND, f"{test}: timeout"
             if code != 0:
-                failed = re.search(r"\[  FAILED  \] ([\w./]+)|^FAILED (\w+)", output, re.M)
+                failed = re.search(r"\[  FAILED  \] ([\w./]+)|^FAILED (\w+)|^(?:FAIL|ERROR): (\w+) ", output, re.M)
                 case = next(filter(None, failed.groups()), "") if failed else ""
                 return FOUND, f"{test}{': ' + case if case else ''}"
         return NOT_FOUND, ""
