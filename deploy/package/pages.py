@@ -18,6 +18,9 @@ import textwrap
 
 # A flag with its names, and the word for its value if it takes one, such as "  --tls-ca FILE     PEM file of ...".
 FLAG = re.compile(r"^  (-[^ ]+)(?: (\S(?:[^ ]| (?! ))*))?(?:  .*)?$")
+# What a flag excludes or needs stands where the word for a value would be, as in "  --quiet Excludes: --progress".
+OTHER_FLAGS = re.compile(r" ?(Excludes|Needs): .*")
+FILE_ARGUMENT = re.compile(r"^  (file|FILE)\b", re.MULTILINE)
 COMMAND = re.compile(r"^  ([a-z][a-z-]*)  +\S")
 NAMES_A_PATH = re.compile(r"(-(file|dir|cert|key|ca)|^--(json|history|server))$")
 LONG_LIST = re.compile(r"\S+\|\S{40,}")
@@ -37,7 +40,9 @@ class Command:
         self.flags = {}
         for names, value in (match.groups() for match in map(FLAG.match, self.help.splitlines()) if match):
             for name in names.split(","):
-                self.flags[re.sub(r"\{.*\}", "", name)] = value
+                self.flags[re.sub(r"\{.*\}", "", name)] = OTHER_FLAGS.sub("", value or "") or None
+        arguments = self.help.partition("\nPositionals:\n")[2].partition("\n\n")[0]
+        self.takes_file = FILE_ARGUMENT.search(arguments) is not None
         listed = self.help.partition("\nSubcommands:\n")[2].partition("\n\n")[0]
         self.names = [match[1] for match in map(COMMAND.match, listed.splitlines()) if match]
         self.commands = [Command(program, (*path, name)) for name in self.names if name != "help"]
@@ -101,6 +106,10 @@ declare -gA _{function}_flags=(
 declare -gA _{function}_commands=(
 {commands}
 )
+# The commands whose argument is a file.
+declare -gA _{function}_files=(
+{files}
+)
 # What comes after a flag: a file, one of these words, or anything.
 declare -gA _{function}_values=(
 {values}
@@ -129,6 +138,8 @@ _{function}() {{
       any) COMPREPLY=() ;;
       *) COMPREPLY=($(compgen -W "${{_{function}_values[$flag]}}" -- "$current")) ;;
     esac
+  elif [[ $current != -* && -n ${{_{function}_files[".$path"]-}} ]]; then
+    COMPREPLY=($(compgen -f -- "$current")) && compopt -o filenames 2>/dev/null
   elif [[ $current == -* || -z ${{_{function}_commands[".$path"]-}} ]]; then
     COMPREPLY=($(compgen -W "$flags" -- "$current"))
   else
@@ -153,6 +164,7 @@ def completion(program, root):
         name=name, function=name.replace("-", "_"),
         flags=table((key(command), " ".join(command.flags)) for command in root.all()),
         commands=table((key(command), " ".join(command.names)) for command in root.all() if command.names),
+        files=table((key(command), "yes") for command in root.all() if command.takes_file),
         values=table((flag, kind) for flag, kind in values.items() if kind))
 
 

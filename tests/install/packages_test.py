@@ -233,6 +233,10 @@ class Pages(Packages):
         self.assertEqual(self.complete("kilokv", "--output", ""), ["text", "json"])
         self.assertEqual(self.complete("kilokv", "--output", "=", "j"), ["json"])
         self.assertEqual(self.complete("kilokvd", "--login", ""), ["on", "off"])
+        self.assertEqual(self.complete("kilokv", "import", "--existing", ""), ["overwrite", "keep", "refuse"])
+        self.assertIn("/etc/passwd", self.complete("kilokv", "import", "--quiet", "/etc/passw"))
+        self.assertIn("/etc/passwd", self.complete("kilokv", "import", "--bad-lines", "/etc/passw"))
+        self.assertEqual(self.complete("kilokv", "get", "/etc/passw"), [])
         self.assertEqual(self.complete("kilokv", "--endpoint", ""), [])
         self.assertIn("/etc/passwd", self.complete("kilokvd", "--config", "/etc/passw"))
 
