@@ -12,10 +12,13 @@ build_packages=(
   build-essential cmake ninja-build ccache git pkg-config ca-certificates
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   librocksdb-dev libspdlog-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
-  libboost-dev prometheus-cpp-dev libssl-dev libjemalloc-dev libxxhash-dev libcsv-dev libisal-dev libabsl-dev libgtest-dev libgmock-dev python3 libjs-chart.js help2man
+  libboost-dev prometheus-cpp-dev libssl-dev libjemalloc-dev libxxhash-dev libcsv-dev libisal-dev libabsl-dev
+  libgtest-dev libgmock-dev python3 libjs-chart.js help2man
 )
 package_packages=(dpkg-dev file)
-check_packages=(clang-format clang-tidy clang libclang-rt-14-dev strace procps spin curl openssl prometheus systemd lintian python3-yaml)
+check_packages=(
+  clang-format clang-tidy clang libclang-rt-14-dev strace procps spin curl openssl prometheus systemd lintian python3-yaml
+)
 # For the tests with the label packages alone.
 system_packages=(debootstrap systemd-container)
 

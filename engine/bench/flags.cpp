@@ -195,7 +195,7 @@ std::string describe_flags(const std::vector<Flag>& flags) {
   std::string text;
   for (const Flag& flag : flags) {
     std::string left = "  --" + flag.name + (flag.value.empty() ? "" : " " + flag.value);
-    left += left.size() < kHelpColumn ? std::string(kHelpColumn - left.size(), ' ') : "  ";
+    left.resize(std::max(kHelpColumn, left.size() + 2), ' ');
     text += left + flag.help + " (default " + flag.default_value + ")\n";
   }
   return text;
