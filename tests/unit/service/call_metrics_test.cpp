@@ -120,7 +120,7 @@ TEST_F(CallMetricsTest, EachRequestOfAStreamCounts) {
   EXPECT_TRUE(response.has_error());
   const auto first = database_.take(), second = database_.take();
   ASSERT_TRUE(first != nullptr && second != nullptr);
-  EXPECT_EQ(of("SessionRequest").in_flight(), 2u);
+  EXPECT_TRUE(becomes([&] { return of("SessionRequest").in_flight() == 2; }));
   EXPECT_EQ(of("Session").in_flight(), 1u);
   EXPECT_EQ(refusals("MISSING_FIELD"), 1u);
   database_.commit(first.get());
