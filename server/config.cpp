@@ -16,6 +16,7 @@
 #include "server/config_file.hpp"
 #include "server/config_value.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/one_line.hpp"
 #include "server/version.hpp"
 
 namespace kilokv::server {
@@ -60,7 +61,11 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
   constexpr auto kGroup = "Server";
   s->insert(
       s->end(),
-      {{kGroup, "data-dir", Unit::text, &o->storage.data_dir, "directory of the database; created if it is missing"},
+      {{kGroup, "data-dir", Unit::text, &o->storage.data_dir,
+        "directory of the database; if there is none, --create says whether it is made"},
+       {kGroup, "create", Unit::text, &o->storage.create,
+        "what a start does if --data-dir has no database: auto makes a new, empty one and warns; never refuses to "
+        "start"},
        {kGroup, "listen", Unit::text, &o->listen,
         "address of the gRPC service, as HOST:PORT; port 0 picks a free port"},
        {kGroup, "http-listen", Unit::text, &o->http.http_listen,
@@ -101,7 +106,17 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
        {kGroup, "log-level", Unit::text, &o->log_level,
         "least severe lines that are logged: trace, debug, info, warning, error, critical or off; lines about logins "
         "and changes of rights are always logged"},
-       {kGroup, "log-file", Unit::text, &o->log_file, "file to which log lines are appended; empty: standard error"}});
+       {kGroup, "log-file", Unit::text, &o->log_file, "file to which log lines are appended; empty: standard error"},
+       {kGroup, "log-format", Unit::text, &o->log_format,
+        "form of the log lines: text, or json with one object in each line"},
+       {kGroup, "log-keys", Unit::text, &o->log_keys,
+        "how keys of the data stand in log lines: full, hash (keyed with a secret of the database) or none"},
+       {kGroup, "slow-transaction", Unit::duration, &o->database.slow_transaction_us,
+        "time from the admission to the answer from which on a transaction is slow, and gets a log line that says why; "
+        "0: "
+        "none is"},
+       {kGroup, "slow-sync", Unit::duration, &o->database.slow_sync_us,
+        "time from which on a sync of the commit log is slow, and gets a log line; 0: none is"}});
 }
 
 void add_batching(DatabaseOptions* o, std::vector<Setting>* s) {
@@ -445,7 +460,7 @@ struct Flags {
   CLI::App app{"kilokvd: transactional key-value database service", "kilokvd"};
   std::map<std::string, std::string> texts;  // by name; CLI11 keeps pointers to them, and a map never moves its nodes
   std::string config_file;
-  bool check_config = false;
+  bool check_config = false, create_database = false;
 
   explicit Flags(const std::vector<Setting>& settings) {
     app.set_help_flag("-h,--help", "print this help and exit");
@@ -453,6 +468,8 @@ struct Flags {
                          "print the version and the commit, and exit");
     app.add_option("--config", config_file, "read settings from this TOML file")->type_name("FILE");
     app.add_flag("--check-config", check_config, "check all settings, print the result, and exit");
+    app.add_flag("--create-database", create_database,
+                 "make a new, empty database in --data-dir if there is none, print the result, and exit");
     for (const Setting& setting : settings) {
       const std::string text = format(setting);
       app.add_option("--" + std::string(setting.name), texts[setting.name], setting.help)
@@ -527,6 +544,17 @@ Status check_http(const HttpOptions& http) {
                           std::to_string(http.http_connections_max), "--http-connections-max"});
 }
 
+void note_changes(const std::vector<Setting>& settings, ServerOptions* options) {
+  ServerOptions defaults;
+  const std::vector<Setting> standard = settings_of(&defaults);
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const std::string value = format(settings[i]);
+    if (value == format(standard[i])) continue;
+    options->changed.emplace_back(settings[i].name,
+                                  settings[i].unit == Unit::text ? '"' + one_line(value) + '"' : value);
+  }
+}
+
 }  // namespace
 
 Status ServerOptions::validate() const {
@@ -536,6 +564,8 @@ Status ServerOptions::validate() const {
   if (status.ok()) {
     status = check_choice("--log-level", log_level, {"trace", "debug", "info", "warning", "error", "critical", "off"});
   }
+  if (status.ok()) status = check_choice("--log-format", log_format, {"text", "json"});
+  if (status.ok()) status = check_choice("--log-keys", log_keys, {"full", "hash", "none"});
   if (status.ok()) status = check_longest("--drain-timeout", drain_timeout_us, kDurationUsMax);
   // A slot number of the table has 32 bits.
   if (status.ok()) status = check_most("--table-records-max", engine.table_records_max, std::uint64_t{1} << 31);
@@ -583,6 +613,8 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv, const 
   line.options.database.certificates_log_in = !line.options.service.tls.client_ca_file.empty();
   status = line.options.validate();
   if (!status.ok()) return Status(status.code(), status.reason(), with_sources(status.message(), std::move(given)));
+  note_changes(settings, &line.options);
+  if (flags.create_database) line.action = CommandLine::Action::create_database;
   if (flags.check_config) line.action = CommandLine::Action::check_config;
   return line;
 }

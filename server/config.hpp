@@ -6,6 +6,8 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/base/status.hpp"
 #include "engine/engine.hpp"
@@ -21,7 +23,9 @@ struct ServerOptions {
   std::string port_file;  // empty: none
   DurationUs drain_timeout_us = 30000000;
   std::string log_level = "info";
-  std::string log_file;  // empty: standard error
+  std::string log_file;             // empty: standard error
+  std::string log_format = "text";  // or json
+  std::string log_keys = "hash";    // how keys stand in the log: full, hash or none (core/shown_key.hpp)
   engine::EngineOptions engine{.device = "auto"};
   DatabaseOptions database;
   StorageOptions storage{.data_dir = "kilokv-data", .free_bytes = {}};
@@ -31,13 +35,16 @@ struct ServerOptions {
   bool insecure = false;
   bool core_dumps = false;
   std::set<std::string> given;  // names of the settings that are not defaults, without the dashes
+  // Name and value of each setting whose value is not the default, in the order of --help. The value is a text for the
+  // log.
+  std::vector<std::pair<std::string, std::string>> changed;
 
   // Compares every value with its limits. INVALID_ARGUMENT names the flag, the actual value and the limit.
   Status validate() const;
 };
 
 struct CommandLine {
-  enum class Action { run, check_config, print };
+  enum class Action { run, check_config, create_database, print };
   Action action = Action::run;
   std::string text;  // to print
   ServerOptions options;

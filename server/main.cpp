@@ -5,6 +5,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,9 +25,12 @@
 #include "server/core/fail_point.hpp"
 #include "server/core/metrics.hpp"
 #include "server/core/one_line.hpp"
+#include "server/core/shown_key.hpp"
 #include "server/core/threads.hpp"
 #include "server/core_dumps.hpp"
+#include "server/event_log.hpp"
 #include "server/last_words.hpp"
+#include "server/log_format.hpp"
 #include "server/machine_memory.hpp"
 #include "server/memory_plan.hpp"
 #include "server/page_server.hpp"
@@ -67,7 +71,7 @@ Result<std::shared_ptr<TextLog>> start_logging(const ServerOptions& options) {
   }
   auto logger =
       file != nullptr ? std::make_shared<spdlog::logger>("kilokvd", file) : spdlog::stderr_color_mt("kilokvd");
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%fZ %^%l%$ %v", spdlog::pattern_time_type::utc);
+  logger->set_formatter(make_log_formatter(options.log_format));
   logger->set_level(spdlog::level::from_str(options.log_level));
   logger->flush_on(spdlog::level::info);
   // Into the same file, at every level of the log.
@@ -90,7 +94,7 @@ std::function<void(int)> other_signals(std::shared_ptr<TextLog> file) {
       logger->info(
           "kilokvd ignores SIGHUP: the log goes to standard error; with --log-file, SIGHUP opens that file again");
     } else if (const Status status = file->reopen(); status.ok()) {
-      logger->info("kilokvd has opened its log file again log_file={}", file->path());
+      logger->info("kilokvd has opened its log file again log_file=\"{}\"", one_line(file->path()));
     } else {
       logger->error("kilokvd keeps its old log file error=\"{}\"", one_line(status.message()));
     }
@@ -157,10 +161,6 @@ void log_clock_change(const ClockChange& change) {
   }
 }
 
-void log_wrong_batch(const std::string& batch) {
-  spdlog::critical("kilokvd executed a batch wrongly; here are the state before the batch, and the batch:\n{}", batch);
-}
-
 ServerInfo info_of(const ServerOptions& options) {
   const engine::EngineOptions& engine = options.engine;
   std::vector<std::pair<std::string, std::string>> settings = {{"order", engine.order}};
@@ -183,11 +183,30 @@ ServerInfo info_of(const ServerOptions& options) {
           .settings = std::move(settings)};
 }
 
+// What a person who reads the log has to know of this start.
+void log_start(const ServerOptions& options) {
+  spdlog::info("kilokvd starts version={} commit={} process={}", kVersion, kCommit, ::getpid());
+  std::string settings;
+  for (const auto& [name, value] : options.changed) {
+    std::string field = name;
+    std::replace(field.begin(), field.end(), '-', '_');
+    settings.append(1, ' ').append(field).append(1, '=').append(value);
+  }
+  if (settings.empty()) {
+    spdlog::info("kilokvd has the default of each setting");
+  } else {
+    spdlog::info("kilokvd has settings that are not the defaults{}", settings);
+  }
+}
+
 class Server {
  public:
   // `manager` outlives the server.
   Server(const ServerOptions& options, ServiceManager* manager)
-      : options_(options), manager_(manager), service_(options.service, info_of(options)) {}
+      : options_(options),
+        manager_(manager),
+        events_(*parse_log_keys(options.log_keys), options.storage.data_dir),
+        service_(options.service, info_of(options)) {}
 
   Status open() {
     if (!options_.port_file.empty())
@@ -196,15 +215,15 @@ class Server {
     if (!grpc.ok()) return grpc.status();
     grpc_ = std::move(*grpc);
     if (grpc_->is_public()) {
-      const Status status = check_exposure("--listen", options_.listen, grpc_->endpoint(),
-                                           "everybody who reaches the port can read and change everything");
+      Status status = check_exposure("--listen", options_.listen, grpc_->endpoint(),
+                                     "everybody who reaches the port can read and change everything");
       if (!status.ok()) return status;
     }
     if (Status status = open_pages(); !status.ok()) return status;
     grpc_->accept();
     if (page_server_ != nullptr) page_server_->start();  // before the recovery, so that it can be watched
-    spdlog::info("kilokvd recovering endpoint={} data_dir={} version={} commit={}", grpc_->endpoint(),
-                 options_.storage.data_dir, kVersion, kCommit);
+    spdlog::info("kilokvd recovering endpoint={} data_dir=\"{}\" version={} commit={}", grpc_->endpoint(),
+                 one_line(options_.storage.data_dir), kVersion, kCommit);
     if (page_server_ != nullptr) {
       spdlog::info("kilokvd serves pages over HTTP http_endpoint={}", page_server_->endpoint());
     }
@@ -220,6 +239,7 @@ class Server {
                    one_line(path));
     };
     note(manager_->starting("opening the files of the database", kStartStepUs));
+    events_.add_to(&storage);
     Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(storage);
     if (!log.ok()) return log.status();
     log_ = std::move(*log);
@@ -319,15 +339,18 @@ class Server {
       engine.emulated_device_fails = [] { return fail_point("engine.device.call"); };
       return engine::Engine::create(engine);
     };
-    Result<std::unique_ptr<Database>> database = Database::open(
-        options_.database, environment, log_.get(), create_engine, end_after_fatal,
-        {.recovering =
-             [this](const RecoveryProgress& progress) { note(manager_->starting(text_of(progress), kStartStepUs)); },
-         .device_lost = warn_of_lost_device,
-         .shadow_mismatch = log_wrong_batch,
-         .clock_changed = log_clock_change});
+    DatabaseEvents events;
+    events.recovering = [this](const RecoveryProgress& progress) {
+      note(manager_->starting(text_of(progress), kStartStepUs));
+    };
+    events.device_lost = warn_of_lost_device;
+    events.clock_changed = log_clock_change;
+    events_.add_to(&events);
+    Result<std::unique_ptr<Database>> database =
+        Database::open(options_.database, environment, log_.get(), create_engine, end_after_fatal, std::move(events));
     if (!database.ok()) return database.status();
     database_ = std::move(*database);
+    events_.set_secret(database_->key_secret());
     return {};
   }
 
@@ -353,6 +376,7 @@ class Server {
 
   void log_ready() const {
     const DatabaseStatus status = database_->status();
+    EventLog::recovered(status);
     if (options_.engine.device != "auto" && !status.device.reason.empty()) {
       spdlog::warn("kilokvd does not run its batches on --device {} reason=\"{}\"", options_.engine.device,
                    status.device.reason);
@@ -367,6 +391,7 @@ class Server {
 
   const ServerOptions& options_;
   ServiceManager* const manager_;
+  EventLog events_;
   SystemClock clock_;
   SystemRandom random_;
   ThreadScheduler scheduler_;
@@ -382,6 +407,18 @@ class Server {
   std::unique_ptr<PageServer> page_server_;
 };
 
+// For a service that starts with --create never: the database is made once, by hand or by the installation.
+int create_database(const ServerOptions& options) {
+  const Result<bool> created = create_rocksdb_database(options.storage);
+  if (!created.ok()) {
+    std::fprintf(stderr, "kilokvd: %s\n", created.status().message().c_str());
+    return exit_code_of(created.status());
+  }
+  std::printf("kilokvd: %s %s\n", options.storage.data_dir.c_str(),
+              *created ? "has a new, empty database" : "has a database already, which was not changed");
+  return 0;
+}
+
 int run(const ServerOptions& options, ServiceManager* manager) {
   const Result<std::shared_ptr<TextLog>> log_file = start_logging(options);
   if (!log_file.ok()) {
@@ -389,6 +426,7 @@ int run(const ServerOptions& options, ServiceManager* manager) {
     return kExitUsage;
   }
   log_last_words(options.storage.data_dir);
+  log_start(options);
   if (Status status = set_core_dumps(options.core_dumps); !status.ok()) {
     spdlog::critical("kilokvd cannot start error=\"{}\"", one_line(status.message()));
     return kExitFailure;
@@ -403,7 +441,7 @@ int run(const ServerOptions& options, ServiceManager* manager) {
     status = server.serve();
   }
   if (!status.ok()) {
-    spdlog::critical("kilokvd cannot start data_dir={} code={} error=\"{}\"", options.storage.data_dir,
+    spdlog::critical("kilokvd cannot start data_dir=\"{}\" code={} error=\"{}\"", one_line(options.storage.data_dir),
                      to_string(status.code()), one_line(status.message()));
     return exit_code_of(status);
   }
@@ -444,6 +482,7 @@ int main(int argc, char** argv) {
   switch (line->action) {
     case CommandLine::Action::print: std::fputs(line->text.c_str(), stdout); return 0;
     case CommandLine::Action::check_config: std::puts("kilokvd: all settings are valid"); return 0;
+    case CommandLine::Action::create_database: return kilokv::server::create_database(line->options);
     case CommandLine::Action::run: break;
   }
   kilokv::server::ServiceManager manager(environment);

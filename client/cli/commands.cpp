@@ -19,7 +19,7 @@ Expected<RequestResult> send(const CommonOptions& common, const Batch& batch) {
   if (!client) return client.error();
   auto session = (*client)->open_session();
   if (!session) return session.error();
-  return (*session)->execute(batch);
+  return (*session)->execute(batch, common.call());
 }
 
 // Reports a transaction that did not commit. Otherwise prints `text`, or outcome and version with the `extra` fields as
@@ -121,7 +121,7 @@ ExitCode run_put(const CommonOptions& common, const std::string& key, const std:
 ExitCode run_get(const CommonOptions& common, const std::vector<std::string>& keys) {
   const auto client = connect(common);
   if (!client) return report(client.error());
-  const auto results = (*client)->get(keys);
+  const auto results = (*client)->get(keys, common.call());
   if (!results) return report(results.error());
   ExitCode code = ExitCode::ok;
   const bool plain = keys.size() == 1 && common.output == OutputFormat::text;
@@ -271,6 +271,22 @@ ExitCode run_status(const CommonOptions& common) {
   for (const auto& owner : status->memory) {
     const std::string bound = owner.bound_bytes == 0 ? "" : " of " + std::to_string(owner.bound_bytes);
     std::printf("%-24s %s\n", ("memory of " + owner.name).c_str(), (std::to_string(owner.bytes) + bound).c_str());
+  }
+  return ExitCode::ok;
+}
+
+ExitCode run_log_level(const CommonOptions& common, const std::string& level) {
+  const auto client = connect(common);
+  if (!client) return report(client.error());
+  const bool changes = !level.empty();
+  const auto answer = changes ? (*client)->set_log_level(level) : (*client)->log_level();
+  if (!answer) return report(answer.error());
+  if (common.output == OutputFormat::json) {
+    nlohmann::json line = {{"level", changes ? level : *answer}};
+    if (changes) line["level_before"] = *answer;
+    std::cout << line.dump() << '\n';
+  } else {
+    std::cout << (changes ? level + " (before: " + *answer + ")" : *answer) << '\n';
   }
   return ExitCode::ok;
 }

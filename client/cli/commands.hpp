@@ -16,6 +16,12 @@ struct CommonOptions {
   ClientOptions server;                  // its endpoint, and how long to wait for it
   std::uint64_t timeout_us = 5'000'000;  // for connecting, and for each request
   OutputFormat output = OutputFormat::text;
+  std::string traceparent;  // of all transactions that the command sends; empty: none
+  CallOptions call() const {
+    CallOptions options;
+    options.traceparent = traceparent;
+    return options;
+  }
 };
 
 struct ScanArguments {
@@ -55,6 +61,7 @@ ExitCode run_parked_list(const CommonOptions& common);
 ExitCode run_parked_cancel(const CommonOptions& common, const CancelArguments& arguments);
 ExitCode run_status(const CommonOptions& common);
 ExitCode run_txn(const CommonOptions& common, const TxnArguments& arguments);
+ExitCode run_log_level(const CommonOptions& common, const std::string& level);  // empty: only prints it
 ExitCode run_session_attach(const CommonOptions& common, const SessionArguments& arguments);
 
 // Reads the id of a session from the file, or from the environment if `file` is empty. If there is none, returns false,

@@ -42,6 +42,11 @@ void add_common(CLI::App* app, CommonOptions* common) {
                   "longest time to connect, and for each request without its waits; default 5s")
       ->transform(duration(1))
       ->option_text("DURATION, such as 500ms or 5s");
+  app->add_option(
+         "--traceparent", common->traceparent,
+         "trace of the transactions that the command sends, as in the header traceparent of W3C Trace Context; "
+         "the server logs it with slow ones")
+      ->option_text("TEXT");
 }
 
 void add_writes(CLI::App* app, const CommonOptions* common, Action* action) {
@@ -298,6 +303,14 @@ int run(int argc, char** argv) {
   CLI::App* status = add_command(app.get(), "status", "Print the state of the server, its settings and its counters",
                                  "  kilokv --output json status");
   status->callback([&] { action = [&] { return run_status(common); }; });
+  std::string level;
+  CLI::App* log_level =
+      add_command(app.get(), "log-level",
+                  "Print the level of the server's log, or change it until the server ends; needs the admin right",
+                  "  kilokv log-level\n  kilokv log-level debug");
+  log_level->add_option("level", level, "trace, debug, info, warning, error, critical or off; default: no change")
+      ->transform(one_of({"trace", "debug", "info", "warning", "error", "critical", "off"}));
+  log_level->callback([&] { action = [&] { return run_log_level(common, level); }; });
   add_help_command(app.get());
   if (const auto code = parse_arguments(app.get(), argc, argv)) return *code;
   if (const Error error = server.apply(&common.server)) {

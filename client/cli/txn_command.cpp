@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "client/cli/commands.hpp"
@@ -23,7 +24,8 @@ namespace {
 class TxnRun {
  public:
   // `session`: null to send without a session, detached.
-  TxnRun(Client* client, Session* session) : client_(client), session_(session) {
+  TxnRun(Client* client, Session* session, CallOptions options)
+      : client_(client), session_(session), options_(std::move(options)) {
     if (session != nullptr) context_.session = session->id();
     context_.began_us = monotonic_us();
   }
@@ -67,11 +69,12 @@ class TxnRun {
 
   Error send_in_session(std::string* lines) {
     std::promise<Error> ended;
-    session_->execute_async(batch_, [&](const Progress& progress) {
+    const auto callback = [&](const Progress& progress) {
       if (!progress.done) return;
       append_lines(progress, lines);
       ended.set_value(progress.error);
-    });
+    };
+    session_->execute_async(batch_, callback, options_);
     Error error = ended.get_future().get();
     if (error && batch_.size() == 1 && is_too_large(error) && never_ran(error)) error = send_with_upload(lines);
     return error;
@@ -79,7 +82,9 @@ class TxnRun {
 
   Error send_detached(std::string* lines) {
     const std::int64_t invoke_us = monotonic_us();
-    const auto results = client_->execute(batch_, {.detached = true});
+    CallOptions options = options_;
+    options.detached = true;
+    const auto results = client_->execute(batch_, options);
     Error error = results ? Error() : results.error();
     const Results none;
     const std::vector<std::uint32_t> indices;
@@ -131,7 +136,7 @@ class TxnRun {
     lines->clear();
     HistoryContext context = context_;
     context.invoke_us = monotonic_us();
-    const auto answer = session_->execute(batch_);
+    const auto answer = session_->execute(batch_, options_);
     if (!answer) {
       context.ended_with(answer.error());
       append_history(batch_, Results(), 0, context, lines);
@@ -164,6 +169,7 @@ class TxnRun {
 
   Client* client_;
   Session* session_;
+  const CallOptions options_;  // of all requests
   HistoryContext context_;
   Batch batch_;
   std::vector<TextPosition> begins_;  // of the transactions in batch_
@@ -176,7 +182,7 @@ class TxnRun {
 };
 
 // As long as the file is there, an answer may be missing, and whoever reads the file can ask for it.
-ExitCode run_in_session(Client* client, const TxnArguments& arguments, std::istream& input) {
+ExitCode run_in_session(Client* client, const TxnArguments& arguments, CallOptions options, std::istream& input) {
   auto session = client->open_session();
   if (!session) return report(session.error());
   const std::string& file = arguments.session_file;
@@ -185,7 +191,7 @@ ExitCode run_in_session(Client* client, const TxnArguments& arguments, std::istr
               << "; nothing was sent\n";
     return ExitCode::usage;
   }
-  TxnRun run(client, session->get());
+  TxnRun run(client, session->get(), std::move(options));
   const ExitCode code = run.run(input, arguments.batch);
   if (file.empty()) return code;
   if (!run.lacks_answers()) {
@@ -211,8 +217,8 @@ ExitCode run_txn(const CommonOptions& common, const TxnArguments& arguments) {
   auto client = connect(common);
   if (!client) return report(client.error());
   std::istream& input = arguments.file == "-" ? std::cin : file;
-  if (arguments.detached) return TxnRun(client->get(), nullptr).run(input, arguments.batch);
-  return run_in_session(client->get(), arguments, input);
+  if (arguments.detached) return TxnRun(client->get(), nullptr, common.call()).run(input, arguments.batch);
+  return run_in_session(client->get(), arguments, common.call(), input);
 }
 
 }  // namespace kilokv::client

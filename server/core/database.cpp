@@ -140,6 +140,7 @@ class CoreDatabase final : public Database {
     parts_->execute.post(nullptr,
                          [this, done = std::move(done)] { core_.when_answered(core_.executed.batch(), done); });
   }
+  std::vector<SlowTransaction> slow_transactions() const override { return core_.slow.latest(); }
   void drain(std::function<void()> answered, std::function<void()> done) override;
 
  private:
@@ -214,9 +215,10 @@ Status CoreDatabase::check_clock(TimeUs last_stamp_us) const {
 void CoreDatabase::spawn_workers() {
   Scheduler* scheduler = core_.environment.scheduler;
   Parts* const parts = parts_.get();
-  executor_worker_ = scheduler->spawn("executor", [parts] {
+  executor_worker_ = scheduler->spawn("executor", [this, parts] {
     const TimeUs wake = parts->execute.step();
     parts->monitor.look();
+    core_.syncs.look(core_.environment.clock->monotonic_us());
     return wake;
   });
   log_worker_ = scheduler->spawn("log", [parts] { return parts->log.step(); });
@@ -392,6 +394,7 @@ DatabaseStatus CoreDatabase::status() const {
   status.checkpoint_running_seconds = core_.metrics.checkpoints.seconds(now);
   status.checkpoint_age_seconds = core_.metrics.without_checkpoint.seconds(now);
   status.abandoned = counters.abandoned;
+  status.slow = core_.slow.counts();
   return status;
 }
 

@@ -22,6 +22,7 @@
 #include "server/core/request.hpp"
 #include "server/core/sessions/session_list.hpp"
 #include "server/core/sessions/upload.hpp"
+#include "server/core/slow_transaction.hpp"
 #include "server/core/waiting/parked_transaction.hpp"
 
 namespace kilokv::server {
@@ -116,6 +117,10 @@ class Database {
   // Goes the way of a request, without a transaction: `done` is called when the executor has taken the probe, and
   // everything that was executed before it is durable and answered. Never called if a stage hangs. Nothing refuses it.
   virtual void probe(std::function<void()> done) = 0;
+
+  // Transactions that took longer than --slow-transaction, the latest first. Not each of them is kept
+  // (core/pipeline/slow_log.hpp). They have the keys of guards, which are for those alone who may read them.
+  virtual std::vector<SlowTransaction> slow_transactions() const = 0;
 
   // Refuses new work from now on, finishes what is queued, and fails what is parked with UNAVAILABLE. Then it calls
   // `answered`, writes a checkpoint, and calls `done`. A process that ends before `done` only makes the next start

@@ -1,12 +1,14 @@
 // The status of the database: state, positions, counters since the start, sizes. Thread safety: plain data.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "engine/engine.hpp"
 #include "server/core/commit_log.hpp"
+#include "server/core/slow_transaction.hpp"
 
 namespace kilokv::server {
 
@@ -43,6 +45,7 @@ struct DatabaseStatus {
   // time since the last checkpoint counted, or since the start.
   double execution_running_seconds = 0, append_running_seconds = 0, checkpoint_running_seconds = 0,
          checkpoint_age_seconds = 0;
+  std::array<std::uint64_t, kSlowReasons> slow{};  // transactions that were slow since the start, by SlowReason
 };
 
 }  // namespace kilokv::server

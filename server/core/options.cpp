@@ -85,6 +85,8 @@ Status DatabaseOptions::validate() const {
            Setting{"--checkpoint-log-bytes", checkpoint_log_bytes, 0, kAnySize},
            duration("--checkpoint-interval", checkpoint_interval_us, 1),
            duration("--tombstone-retention", tombstone_retention_us),
+           duration("--slow-transaction", slow_transaction_us),
+           duration("--slow-sync", slow_sync_us),
            Setting{"--memory-limit", memory_limit, 0, kAnySize},
            Setting{"--shadow-records-max", shadow_records_max, 1, kMany},
            Setting{"--shadow-bytes-max", shadow_bytes_max, 1, kAnySize},

@@ -70,6 +70,8 @@ struct DatabaseOptions {
   bool certificates_log_in = false;                           // clients show certificates, and may log in with them
   std::uint64_t pools_bytes_max = std::uint64_t{320} << 20;   // of empty requests and batches that are kept for later
   std::uint64_t dropped_bytes_max = std::uint64_t{32} << 20;  // of keys that a checkpoint has still to remove
+  // What counts as slow, for the log (core/pipeline/slow_log.hpp, core/pipeline/sync_watch.hpp). 0: nothing.
+  DurationUs slow_transaction_us = 1000000, slow_sync_us = 250000;
   // Shadow check: the share of the batches that the referee replays, and how much a batch may name to be replayed
   // (core/pipeline/shadow_check.hpp).
   double shadow_rate = 0;

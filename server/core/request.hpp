@@ -19,6 +19,7 @@
 #include "engine/txn/columns.hpp"
 #include "engine/txn/results.hpp"
 #include "server/core/request_identity.hpp"
+#include "server/core/trace_parent.hpp"
 
 namespace kilokv::server {
 
@@ -95,6 +96,7 @@ struct Request {
   std::shared_ptr<ResponseSink> sink;
   std::shared_ptr<Client> client;      // who sent it; null: nobody in particular, which has no share to keep to
   std::shared_ptr<const Login> login;  // whose rights it needs; null: it may do everything
+  TraceParent trace;                   // no part of its content
   // What part of a batch each transaction takes (BatchParts). Admission fills it in. It is here because a request is
   // used again and keeps its memory.
   std::vector<std::uint32_t> parts_of_batch;
@@ -108,6 +110,7 @@ struct Request {
     sink.reset();
     client.reset();
     login.reset();
+    trace = {};
   }
 };
 

@@ -241,6 +241,7 @@ bool Connections::admit(int connection, PeerName peer) {
   const int number = handing_over_ = duplicate.get();
   const ConnectionAccount account(&limits_, callbacks_.use_of(peer.name), now);
   turns_.begin(number, peer.address, now);
+  callbacks_.on_open(peer.name);
   connections_.emplace(number, Connection{std::move(duplicate), std::move(peer), account});
   count_open();
   accepted_.fetch_add(1, std::memory_order_relaxed);

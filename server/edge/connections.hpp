@@ -77,8 +77,8 @@ class Connections {
     std::string address;  // such as 127.0.0.1 or 2001:db8::/64
     std::uint64_t count = 0;
   };
-  // Peers are named as gRPC names them: "ipv4:127.0.0.1:1234". The looking thread calls all but hand_over. The
-  // accepting one calls `use_of`, too.
+  // Peers are named as gRPC names them: "ipv4:127.0.0.1:1234". The looking thread calls all but hand_over and on_open.
+  // The accepting one calls `use_of`, too.
   struct Callbacks {
     // Gets each accepted connection, and owns it from then on. The accepting thread calls it.
     std::function<void(int listener, Descriptor connection)> hand_over;
@@ -90,6 +90,8 @@ class Connections {
     // The peers whose connections must end. They end a moment later, so that answers that are on their way arrive.
     std::function<std::vector<std::string>()> take_ended = [] { return std::vector<std::string>(); };
     std::function<void(const Late& late)> end_late_calls;
+    // A connection of this peer was accepted. The accepting thread calls it.
+    std::function<void(const std::string& peer)> on_open = [](const std::string&) {};
     // The connection of this peer is not open any more.
     std::function<void(const std::string& peer)> on_end = [](const std::string&) {};
     // The number of open connections has changed. Any thread of this class calls it.

@@ -6,6 +6,7 @@
 
 #include "engine/engine.hpp"
 #include "server/core/database_events.hpp"
+#include "server/core/slow_transaction.hpp"
 #include "server/monitoring/sources.hpp"
 
 namespace kilokv::server {
@@ -58,6 +59,12 @@ void add_waiting(const DatabaseStatus& status, const CoreMetrics& core, const Da
       ->histogram("kilokv_queue_wait_seconds",
                   "Time from the admission of a request until its first transaction ran, in seconds")
       .add(core.queue_wait.snapshot(), kMicrosecondsInASecond);
+  Families::Family slow =
+      families->counter("kilokv_slow_transactions_total",
+                        "Transactions that took --slow-transaction or longer, by the stage that took longest");
+  for (std::size_t i = 0; i < kSlowReasons; ++i) {
+    slow.add(number(status.slow.at(i)), {{"reason", to_string(static_cast<SlowReason>(i))}});
+  }
   families->counter("kilokv_requests_abandoned_total", "Requests whose clients went away before the answer")
       .add(number(status.abandoned));
   families->gauge("kilokv_parked_transactions", "Transactions that wait for a guard").add(number(status.parked));

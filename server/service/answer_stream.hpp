@@ -75,6 +75,7 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
       : environment_(environment),
         caller_(environment->logins.caller_of(*context, needs_login, &place_)),
         client_(caller_.client),
+        trace_(environment->traces.of(*context, *client_)),
         context_(context),
         method_(environment->metrics.method(context->method())),
         begun_us_(method_->begin()) {}
@@ -126,7 +127,7 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   // The same for an error of ours.
   void end_when_sent(const Status& status) {
     if (finished_ || closing()) return;
-    environment_->metrics.refuse(status);
+    environment_->refuse(status, *client_);
     finish_when_sent(to_grpc(status, context_));
   }
 
@@ -159,6 +160,7 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   CallAccount::Place place_;  // until gRPC has let go of the call
   const Caller caller_;
   const std::shared_ptr<Client>& client_;  // of the caller
+  const TraceParent trace_;                // that the metadata of the call name
   mutable std::mutex mutex_;
 
  private:
@@ -189,7 +191,10 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
     on_gone();
   }
 
-  void on_timeout() final { context_->TryCancel(); }
+  void on_timeout() final {
+    environment_->refusals.note_timeout(*client_);
+    context_->TryCancel();
+  }
 
   void OnDone() override {
     {
@@ -205,7 +210,7 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   static std::uint64_t bytes_of(const grpc::ByteBuffer& answer) { return answer.Length() + kAnswerBytes; }
 
   void cut(const Status& status) {
-    environment_->metrics.refuse(status);
+    environment_->refuse(status, *client_);
     on_gone();
     if (!writing_) return finish_when_sent(to_grpc(status, context_));
     cut_ = true;

@@ -65,4 +65,9 @@ void log_attach_refused(std::uint64_t refused, const Login* login, std::string_v
       refused, name_of(login, kWithoutLogins), one_line(peer), shown(session), one_line(status.message()));
 }
 
+void log_level_change(const Login* login, std::string_view peer, std::string_view before, std::string_view now) {
+  audit_log()->info("kilokvd audit user={} peer={} change=log_level new_level={} old_level={} result=OK",
+                    name_of(login, kWithoutLogins), one_line(peer), now, before);
+}
+
 }  // namespace kilokv::server

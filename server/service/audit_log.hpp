@@ -47,5 +47,7 @@ void log_attach_begins(const Login* login, std::string_view peer, const HeldSess
 // Writes the line about attaches that were refused: how many there were since the last such line, and the last of them.
 void log_attach_refused(std::uint64_t refused, const Login* login, std::string_view peer, const SessionId& session,
                         const Status& status);
+// Writes the line about a change of the level of the log. `login`: null: the server has no logins.
+void log_level_change(const Login* login, std::string_view peer, std::string_view before, std::string_view now);
 
 }  // namespace kilokv::server

@@ -51,6 +51,7 @@ Status BatchCall::try_start(grpc::ByteBuffer* message) {
   request->identity = *identity;
   request->client = client_;
   request->login = caller_.login;
+  request->trace = trace_;
   request->sink = std::make_shared<CallSink>(std::static_pointer_cast<BatchCall>(shared_from_this()));
   SubmittedRequest submitted = (*database)->submit(std::move(request));
   if (!parsed->detached()) requests_.add(*database, std::move(submitted));

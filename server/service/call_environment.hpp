@@ -19,6 +19,8 @@
 #include "server/service/message_buffer.hpp"
 #include "server/service/open_calls.hpp"
 #include "server/service/options.hpp"
+#include "server/service/refusal_log.hpp"
+#include "server/service/traces.hpp"
 
 namespace kilokv::server {
 
@@ -29,9 +31,18 @@ struct CallEnvironment {
   Logins logins{options, &gate};
   OpenCalls calls = {};
   CallMetrics metrics = {};
+  RefusalLog refusals = {};
+  Traces traces = {};
   std::atomic<std::uint32_t> open_connections{0};
   std::atomic<std::uint64_t> http_bytes{0};  // memory of the pages over HTTP, and of their connections
   DecodeQueue decode{options.waiting_messages_max(), "--grpc-memory-max", options.message_bytes_max};
+
+  // A request, or a call, of this client ended with the status: counts an error for the metrics, and writes it to the
+  // log.
+  void refuse(const Status& status, const Client& of) {
+    metrics.refuse(status);
+    refusals.note(status, of);
+  }
 
   // Takes the bytes of a message, and counts them for their connection.
   static grpc::ByteBuffer take_message(const Caller& caller, grpc::ByteBuffer* incoming) {

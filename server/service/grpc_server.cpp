@@ -181,7 +181,11 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
     return calls;
   };
   callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
-  callbacks.on_end = [logins](const std::string& peer) { logins->forget_connection(peer); };
+  callbacks.on_open = [](const std::string& peer) { spdlog::debug("kilokvd accepted a connection peer={}", peer); };
+  callbacks.on_end = [logins](const std::string& peer) {
+    logins->forget_connection(peer);
+    spdlog::debug("kilokvd lost a connection peer={}", peer);
+  };
   callbacks.on_count = [environment = service->environment()](std::uint32_t open) {
     environment->open_connections.store(open, std::memory_order_relaxed);
   };

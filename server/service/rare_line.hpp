@@ -9,17 +9,18 @@
 
 namespace kilokv::server {
 
-// At most one line a second, which tells how many events there were.
+// At most one line a second, or in another time. It tells how many events there were.
 class RareLine {
  public:
+  explicit RareLine(std::chrono::steady_clock::duration interval = std::chrono::seconds{1}) : interval_(interval) {}
+
   // Counts an event. Returns how many there were since the last line, if it is time for the next; else 0.
   std::uint64_t count() {
-    constexpr std::chrono::seconds kInterval{1};
     const auto now = std::chrono::steady_clock::now();
     const std::lock_guard lock(mutex_);
     ++total_;
     if (now < next_) return 0;
-    next_ = now + kInterval;
+    next_ = now + interval_;
     return total_ - std::exchange(told_, total_);
   }
   std::uint64_t total() const {
@@ -28,6 +29,7 @@ class RareLine {
   }
 
  private:
+  const std::chrono::steady_clock::duration interval_;
   mutable std::mutex mutex_;
   std::uint64_t total_ = 0, told_ = 0;
   std::chrono::steady_clock::time_point next_;

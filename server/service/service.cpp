@@ -20,6 +20,7 @@
 #include "server/service/call_sink.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
+#include "server/service/log_level.hpp"
 #include "server/service/message_buffer.hpp"
 #include "server/service/read_set.hpp"
 #include "server/service/reflection.hpp"
@@ -332,7 +333,8 @@ const std::unordered_map<std::string_view, KiloKvService::Begin>& KiloKvService:
       {"Cancel", &KiloKvService::Cancel},
       {"Status", &KiloKvService::Status},
       {"ChangeAccess", &KiloKvService::ChangeAccess},
-      {"ListAccess", &KiloKvService::ListAccess}};
+      {"ListAccess", &KiloKvService::ListAccess},
+      {"SetLogLevel", &KiloKvService::SetLogLevel}};
   return kMethods;
 }
 
@@ -615,7 +617,9 @@ grpc::ServerGenericBidiReactor* KiloKvService::ChangeAccess(CallContext* context
         KStatus status = check_logins(environment_.logins);
         if (status.ok()) status = call->need_admin(*database, "ChangeAccess");
         if (!status.ok()) {
-          if (call->caller().login != nullptr) note_denied(call->caller().login->user, peer);
+          if (call->caller().login != nullptr) {
+            note_denied(&denied_, "users, roles or tokens", call->caller().login->user, peer);
+          }
           return call->refuse(status);
         }
         const auto requested =
@@ -657,10 +661,34 @@ grpc::ServerGenericBidiReactor* KiloKvService::ListAccess(CallContext* context) 
       });
 }
 
-void KiloKvService::note_denied(const std::string& user, const std::string& peer) {
-  if (const std::uint64_t count = denied_.count()) {
-    audit_log()->warn("kilokvd audit refused changes of users, roles or tokens refused={} last_user={} last_peer={}",
-                      count, user, one_line(peer));
+grpc::ServerGenericBidiReactor* KiloKvService::SetLogLevel(CallContext* context) {
+  const std::string peer = context->peer();
+  return take_for_database<v1::SetLogLevelRequest, v1::SetLogLevelResponse>(
+      &environment_, context, [this, peer](const auto& call, Database* database) {
+        const KStatus allowed = call->need_admin(*database, "SetLogLevel");
+        if (!allowed.ok()) {
+          if (call->caller().login != nullptr) {
+            note_denied(&level_denied_, "the log level", call->caller().login->user, peer);
+          }
+          return call->refuse(allowed);
+        }
+        std::string before = log_level();
+        if (!call->request.level().empty()) {
+          Result<std::string> changed = set_log_level(call->request.level());
+          if (!changed.ok()) return call->refuse(changed.status());
+          before = std::move(*changed);
+          log_level_change(call->caller().login.get(), peer, before, call->request.level());
+        }
+        call->response.set_level(log_level());
+        call->response.set_level_before(before);
+        call->end({});
+      });
+}
+
+void KiloKvService::note_denied(RareLine* line, const char* what, const std::string& user, const std::string& peer) {
+  if (const std::uint64_t count = line->count()) {
+    audit_log()->warn("kilokvd audit refused changes of {} refused={} last_user={} last_peer={}", what, count, user,
+                      one_line(peer));
   }
 }
 

@@ -99,14 +99,15 @@ class KiloKvService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* Status(CallContext* context);
   grpc::ServerGenericBidiReactor* ChangeAccess(CallContext* context);
   grpc::ServerGenericBidiReactor* ListAccess(CallContext* context);
+  grpc::ServerGenericBidiReactor* SetLogLevel(CallContext* context);
 
   void end_without_login(const Database& database);
   kilokv::Status place_for(SessionStream* stream);
-  void note_denied(const std::string& user, const std::string& peer);
   void note_attach(const Login* login, const std::string& peer, const HeldSession& session, BatchNumber batch);
   void note_attach_refused(const Login* login, const std::string& peer, const SessionId& session,
                            const kilokv::Status& status);
   std::vector<MemoryOwner> memory_owners(const DatabaseStatus& status) const;
+  static void note_denied(RareLine* line, const char* what, const std::string& user, const std::string& peer);
 
   CallEnvironment environment_;
   Health health_;
@@ -114,7 +115,7 @@ class KiloKvService final : public grpc::CallbackGenericService {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<bool> insecure_{false};
   static constexpr std::uint32_t kAttachLinesPerSecond = 100;
-  RareLine denied_, late_calls_, attaches_refused_;
+  RareLine denied_, level_denied_, late_calls_, attaches_refused_;
   FewLines attaches_{kAttachLinesPerSecond};
   SharedLimit streams_limit_;
 };

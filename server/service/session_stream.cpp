@@ -80,7 +80,7 @@ class SessionStream::Answer final : public ResponseSink {
     message.set_last(true);
     fill_error(status, message.mutable_error());
     send(stream.get(), &message);
-    stream->environment_->metrics.refuse(status);
+    stream->environment_->refuse(status, *stream->client_);
     answered(stream.get(), status.code());
   }
 
@@ -256,6 +256,7 @@ Status SessionStream::submit(const v1::SessionRequest& message, grpc::ByteBuffer
   request->identity.acknowledged_through = message.acknowledged_through();
   request->client = client_;
   request->login = caller_.login;
+  request->trace = message.traceparent().empty() ? trace_ : environment_->traces.read(message.traceparent(), *client_);
   request->sink = std::move(answer);
   SubmittedRequest submitted = (*database)->submit(std::move(request));
   if (!message.detached()) requests_.add(*database, std::move(submitted));

@@ -94,6 +94,7 @@ void TransactionCall::on_message(grpc::ByteBuffer* message) {
 void TransactionCall::submit(Database* database, std::unique_ptr<Request> request, bool detached) {
   request->client = client_;
   request->login = caller_.login;
+  request->trace = trace_;
   request->sink = std::make_shared<CallSink>(std::static_pointer_cast<TransactionCall>(shared_from_this()));
   SubmittedRequest submitted = database->submit(std::move(request));
   if (!detached) requests_.add(database, std::move(submitted));

@@ -61,7 +61,7 @@ bool UnaryCall::end_with(const Status& status) {
 
 void UnaryCall::note_end(const Status& status) {
   method_->end(begun_us_, to_grpc_code(status.code()));
-  environment_->metrics.refuse(status);
+  environment_->refuse(status, *client_);
 }
 
 void UnaryCall::end_now(const Status& status) {

@@ -44,6 +44,7 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
       : environment_(environment),
         caller_(environment->logins.caller_of(*context, needs_login, &place_)),
         client_(caller_.client),
+        trace_(environment->traces.of(*context, *client_)),
         needs_login_(needs_login),
         context_(context),
         method_(environment->metrics.method(context->method())),
@@ -65,12 +66,16 @@ class UnaryCall : public grpc::ServerGenericBidiReactor,
   CallAccount::Place place_;  // until gRPC has let go of the call
   const Caller caller_;
   const std::shared_ptr<Client>& client_;  // of the caller
+  const TraceParent trace_;                // that the metadata of the call name
 
  private:
   void OnReadDone(bool ok) final;
   void OnCancel() final;
   void OnDone() final;
-  void on_timeout() final { context_->TryCancel(); }
+  void on_timeout() final {
+    environment_->refusals.note_timeout(*client_);
+    context_->TryCancel();
+  }
   void note_end(const Status& status);  // the caller holds mutex_
   void end_now(const Status& status);   // likewise
 

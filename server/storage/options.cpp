@@ -23,6 +23,10 @@ Status StorageOptions::validate() const {
   if (data_dir.empty()) {
     return Status::invalid({.field = "data directory", .limit = "a path", .actual = "empty", .setting = "--data-dir"});
   }
+  if (create != "auto" && create != "never") {
+    return Status::invalid(
+        {.field = "creation of a database", .limit = "auto or never", .actual = create, .setting = "--create"});
+  }
   if (history_retention_us < 0 || history_retention_us > kDurationUsMax) {
     return Status::invalid({.field = "history retention",
                             .limit = "0 to " + std::to_string(kDurationUsMax) + " us",

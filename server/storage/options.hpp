@@ -16,6 +16,7 @@ namespace kilokv::server {
 // Every setting of storage. A flag has the name of its field, with `-` for `_`, and without the unit.
 struct StorageOptions {
   std::string data_dir;
+  std::string create = "auto";  // a database that is missing: auto: it is made; never: that is an error
   // Log records that the checkpoint covers: kept for this time.
   DurationUs history_retention_us = DurationUs{3600} * 1000000;
   std::uint64_t history_bytes_max = std::uint64_t{1} << 30;            // and at most this many bytes of them
@@ -34,6 +35,8 @@ struct StorageOptions {
   std::function<void(const std::string& path)> on_open_to_others = {};
   // What the log measures goes here, and it outlives the log. Null: nobody asks for it.
   LogMetrics* metrics = nullptr;
+  // Called at the start if a new database was made in this directory. It is durable.
+  std::function<void(const std::string& directory)> on_created = {};
 
   Status validate() const;
   std::uint64_t session_buffer_bytes() const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/core/shown_key.hpp"
 #include "server/storage/crc32c.hpp"
 #include "server/storage/system_call.hpp"
 
@@ -13,16 +14,6 @@ namespace kilokv::server::storage {
 namespace {
 
 std::string_view view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
-
-std::string hex_of(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    text += kDigits[static_cast<unsigned char>(c) >> 4];
-    text += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return text;
-}
 
 constexpr StateSize kUnknownSize{std::uint64_t{1} << 40, 0, 0};  // more than fits
 
@@ -49,6 +40,7 @@ Status Recovery::identify() {
   // The chain of records begins with the database's id, so that a record of another database never fits.
   std::string id;
   put(&id, identity->id);
+  secret_ = identity->key_secret;
   last_crc_ = crc32c(id);
 
   const Result<BatchNumber> acknowledged = acknowledged_->open(store_->directory());
@@ -158,7 +150,7 @@ Status Recovery::each_state(const std::function<Status(const StoredRecord&)>& vi
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
     record.key = view_of(it->key());
     if (Status status = decode_state(view_of(it->value()), &record); !status.ok()) {
-      return damaged("state of key " + hex_of(record.key), status);
+      return damaged("state of key " + key_hash_text(record.key, secret_), status);
     }
     if (Status status = visit(record); !status.ok()) return status;
   }

@@ -59,6 +59,7 @@ class Recovery {
   RecoveryVisitor* const visitor_;
   LogHistory* const history_;
   AcknowledgedFile* const acknowledged_;
+  engine::KeyHashSecret secret_;  // with which a key is named in an error
   Checkpoint checkpoint_;
   RecoveredPosition position_;
   BatchNumber durable_ = 0;        // the log must reach at least this batch

@@ -170,6 +170,7 @@ Result<RecoveredPosition> RocksdbLog::recover(RecoveryVisitor* visitor) {
   appended_writes_.store(recovery.writes_since_checkpoint(), std::memory_order_relaxed);
   last_batch_.store(position->batch, std::memory_order_release);
   armed_->store(true, std::memory_order_relaxed);
+  if (store_->created() && options_.on_created) options_.on_created(store_->directory());
   return position;
 }
 
@@ -298,8 +299,36 @@ LogUsage RocksdbLog::usage() const {
           .short_of_space = space_.is_short()};
 }
 
+// Looks at nothing: a new database has nothing to look at.
+class NoVisitor final : public RecoveryVisitor {
+  Status identity(const DatabaseIdentity& /*identity*/) override { return {}; }
+  Status state_record(const StoredRecord& /*record*/) override { return {}; }
+  Status session(const StoredSession& /*session*/) override { return {}; }
+  Status access_table(std::string_view /*table*/) override { return {}; }
+  Status batch_begin(const engine::BatchHeader& /*header*/, Version /*floor*/) override { return {}; }
+  Status batch_write(const StoredRecord& /*record*/) override { return {}; }
+  Status batch_session(const SessionEntry& /*entry*/) override { return {}; }
+  Status batch_access(std::string_view /*change*/) override { return {}; }
+  Status batch_end(Hash128 /*state_hash*/) override { return {}; }
+};
+
 }  // namespace
 }  // namespace storage
+
+Result<bool> create_rocksdb_database(StorageOptions options) {
+  options.create = "auto";
+  if (Status status = options.validate(); !status.ok()) return status;
+  if (storage::Store::is_there(options.data_dir)) return false;
+  bool created = false;
+  options.on_created = [&created](const std::string& /*directory*/) { created = true; };
+  const Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(options);
+  if (!log.ok()) return log.status();
+  storage::NoVisitor visitor;
+  const Result<RecoveredPosition> position = (*log)->recover(&visitor);
+  if (!position.ok()) return position.status();
+  if (Status status = (*log)->end_recovery(); !status.ok()) return status;
+  return created;
+}
 
 Result<std::unique_ptr<CommitLog>> open_rocksdb_log(const StorageOptions& options) {
   if (Status status = options.validate(); !status.ok()) return status;

@@ -10,9 +10,14 @@
 
 namespace kilokv::server {
 
-// Opens or creates the database in data_dir, whose parent directory must exist. Errors: INVALID_ARGUMENT (options),
-// FAILED_PRECONDITION (used by another process, not a KiloKV directory, unknown format), DATA_LOSS (names file and
-// place), INTERNAL (I/O). With any of these errors, nothing that was acknowledged is lost.
+// Opens the database in data_dir, or creates it if StorageOptions::create allows that. The parent directory must exist.
+// Errors: INVALID_ARGUMENT (options), FAILED_PRECONDITION (used by another process, not a KiloKV directory, unknown
+// format, no database), DATA_LOSS (names file and place), INTERNAL (I/O). With any of these errors, nothing that was
+// acknowledged is lost.
 Result<std::unique_ptr<CommitLog>> open_rocksdb_log(const StorageOptions& options);
+
+// Makes a new, empty database in data_dir if there is none, whatever StorageOptions::create says. Returns whether there
+// was none. It is durable then. Errors: those of open_rocksdb_log.
+Result<bool> create_rocksdb_database(StorageOptions options);
 
 }  // namespace kilokv::server

@@ -83,6 +83,14 @@ Result<bool> needs_creation(const DataDirectory& directory) {
                 directory.path() + "/CURRENT is missing, but other files of a database are there");
 }
 
+// For --create never. `lacks`: what the directory lacks.
+Status refuse_creation(const std::string& directory, const char* lacks) {
+  return refuse_directory(directory,
+                          std::string(lacks) +
+                              ", and --create never makes none; check --data-dir, or make a new database once "
+                              "with kilokvd --create-database");
+}
+
 // Whether RocksDB can open the table file, and wrote it under this name. `identity`: of RocksDB's database.
 bool is_own_table(const std::filesystem::path& path, const std::string& identity, rocksdb::Env* environment) {
   rocksdb::Options options;
@@ -155,11 +163,31 @@ Result<bool> check_before_opening(const DataDirectory& directory, rocksdb::Env* 
 }  // namespace
 
 Result<std::unique_ptr<Store>> Store::open(const StorageOptions& options, const std::atomic<bool>* armed) {
+  // A mistyped path must not become a directory, nor get any file.
+  std::error_code error;
+  if (options.create == "never" && !std::filesystem::exists(options.data_dir, error) && !error) {
+    return refuse_creation(options.data_dir, "does not exist");
+  }
   Result<std::unique_ptr<DataDirectory>> directory = DataDirectory::open(options.data_dir);
   if (!directory.ok()) return directory.status();
   std::unique_ptr<Store> store(new Store(std::move(*directory)));
+  if (Status status = store->check_creation(options); !status.ok()) return status;
   if (Status status = store->open_database(options, armed); !status.ok()) return status;
   return store;
+}
+
+bool Store::is_there(const std::string& directory) {
+  std::error_code error;
+  return std::filesystem::exists(directory + "/CURRENT", error) &&
+         !std::filesystem::exists(directory + "/" + kCreationFileName, error);
+}
+
+Status Store::check_creation(const StorageOptions& options) const {
+  if (options.create != "never") return {};
+  const Result<bool> creates = needs_creation(*directory_);
+  if (!creates.ok() || !*creates) return creates.status();
+  return refuse_creation(
+      directory(), directory_->creation_began() ? "has a database whose creation did not end" : "has no database");
 }
 
 Status Store::open_database(const StorageOptions& options, const std::atomic<bool>* armed) {

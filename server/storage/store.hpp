@@ -35,6 +35,8 @@ class Store {
  public:
   // Errors: as open_rocksdb_log. `armed`: see fault_file_system.hpp.
   static Result<std::unique_ptr<Store>> open(const StorageOptions& options, const std::atomic<bool>* armed);
+  // Whether the directory has a database that is whole as far as its files show. Opens none of them.
+  static bool is_there(const std::string& directory);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -74,6 +76,8 @@ class Store {
 
  private:
   explicit Store(std::unique_ptr<DataDirectory> directory) : directory_(std::move(directory)) {}
+  // FAILED_PRECONDITION: a database would have to be made, and must not (--create).
+  Status check_creation(const StorageOptions& options) const;
   Status open_database(const StorageOptions& options, const std::atomic<bool>* armed);
   Status begin_write_ahead_log();
 

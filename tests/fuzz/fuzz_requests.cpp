@@ -190,6 +190,7 @@ class CheckingDatabase final : public Database {
     return {};
   }
   const CoreMetrics& metrics() const override { return metrics_; }
+  std::vector<SlowTransaction> slow_transactions() const override { return {}; }
   void drain(std::function<void()> answered, std::function<void()> done) override {
     answered();
     done();
@@ -207,10 +208,10 @@ class CheckingDatabase final : public Database {
 };
 
 // tests/fuzz/seeds.py has the same order.
-constexpr std::array<const char*, 15> kMethods = {"Execute",      "UploadReadSet", "OpenSession",  "KeepSessionAlive",
-                                                  "CloseSession", "Get",           "Scan",         "ListParked",
-                                                  "Cancel",       "Status",        "ExecuteBatch", "Session",
-                                                  "ChangeAccess", "ListAccess",    "AttachSession"};
+constexpr std::array<const char*, 16> kMethods = {"Execute",      "UploadReadSet", "OpenSession",   "KeepSessionAlive",
+                                                  "CloseSession", "Get",           "Scan",          "ListParked",
+                                                  "Cancel",       "Status",        "ExecuteBatch",  "Session",
+                                                  "ChangeAccess", "ListAccess",    "AttachSession", "SetLogLevel"};
 constexpr std::size_t kSession = 11, kMessagesMax = 8;
 
 // A call that sends all messages, and reads the answers meanwhile.

@@ -100,7 +100,8 @@ class Shadow(unittest.TestCase):
     def test_a_wrong_batch_stops_the_server(self):
         """Nothing is answered, and what the log says of the batch runs again elsewhere."""
         environment = {"KILOKV_FAIL_POINTS": "core.execute.lost_writes=error:6"}
-        with temporary_folder() as folder, Server(folder, "--shadow-rate", "1", environment=environment) as server:
+        flags = ("--shadow-rate", "1", "--log-keys", "full")
+        with temporary_folder() as folder, Server(folder, *flags, environment=environment) as server:
             client = subprocess.Popen(server.command("kilokv", "--timeout", "3s", "txn"), stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             answers, _ = client.communicate((json.dumps(DEPOSIT) + "\n") * 6, timeout=60)
@@ -110,7 +111,9 @@ class Shadow(unittest.TestCase):
             self.assertEqual(outcomes[-1], None)
             committed = outcomes.count("COMMITTED")
             log = server.log.read_text()
-            self.assertRegex(log, r'kilokvd fatal .*--shadow-rate: the referee differs: batch 6, number of writes: ')
+            self.assertRegex(log, r'kilokvd executed a batch wrongly.* batch=6 difference="--shadow-rate: the referee differs: '
+                                  r'batch 6, number of writes: ')
+            self.assertRegex(log, r'kilokvd fatal .*--shadow-rate: the referee differs: batch 6 was executed wrongly')
             lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
             self.assertEqual((lines[0]["batch"], lines[0]["transactions"]), (6, 1))
             self.assertEqual((lines[1]["key"], lines[1]["value"]), ("till", 5 * committed))
@@ -118,6 +121,26 @@ class Shadow(unittest.TestCase):
                 self.assertEqual(again.value("till"), 5 * committed)
                 self.assertEqual(again.transactions(*lines[2:])[0]["outcome"], "COMMITTED")
                 self.assertEqual(again.value("till"), 5 * (committed + 1))
+
+    def test_a_wrong_batch_goes_to_a_file_where_the_log_may_not_have_its_keys(self):
+        environment = {"KILOKV_FAIL_POINTS": "core.execute.lost_writes=error:6"}
+        for keys in ("hash", "none"):
+            flags = ("--shadow-rate", "1", "--log-keys", keys)
+            with temporary_folder() as folder, Server(folder, *flags, environment=environment) as server:
+                client = subprocess.Popen(server.command("kilokv", "--timeout", "3s", "txn"), stdin=subprocess.PIPE,
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+                client.communicate((json.dumps(DEPOSIT) + "\n") * 6, timeout=60)
+                self.assertEqual(server.wait_end(), 1)
+                log = server.log.read_text()
+                file = pathlib.Path(re.search(r'kilokvd executed a batch wrongly.* batch=6 batch_file="(.*?)"', log)[1])
+                self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+                difference, *lines = file.read_text().splitlines()
+                self.assertRegex(difference, r"^--shadow-rate: the referee differs: batch 6, number of writes: ")
+                self.assertEqual([json.loads(line).get("batch") for line in lines][0], 6)
+                self.assertIn("till", file.read_text())
+                self.assertNotIn("till", log)
+                with Server(folder) as again:  # the file does no harm
+                    self.assertGreater(again.value("till"), 0)
 
 
 if __name__ == "__main__":

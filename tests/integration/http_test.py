@@ -218,6 +218,19 @@ class States(HttpTest):
         self.assertGreaterEqual(value(metrics, 'kilokv_batches_total{strategy="serial",ran="serial"}'), batches)
         self.assertGreater(value(metrics, "kilokv_durable_batch"), 0)
 
+    def test_slow_transactions_are_counted_by_their_reason(self):
+        server = self.serve("--slow-transaction", "1us")
+        def slow():
+            text = get(server.pages(), "/metrics").text
+            return {reason: value(text, f'kilokv_slow_transactions_total{{reason="{reason}"}}')
+                    for reason in ("waiting", "queued", "large_read", "execution", "sync", "answer")}
+        self.assertEqual(sum(slow().values()), 0)
+        server.client("put", "a", "1")
+        until(lambda: sum(slow().values()) == 1, "it is counted, which may be after its answer")
+        server.client("put", "a", "2")
+        until(lambda: sum(slow().values()) == 2, "the second one")
+        self.assertEqual(slow()["waiting"], 0)
+
     def test_what_waits_is_seen(self):
         server = self.serve()
         request = server.start_transactions({"guards": [wait_for("gate", 1)], "then": [add("x", 1)], "wait_timeout_ms": 60000})

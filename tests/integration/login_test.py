@@ -205,7 +205,7 @@ class LoginTest(unittest.TestCase):
         self.addCleanup(caller.close)
         streams = [(caller.call_unfinished(method, b""), message) for method, message in (
             ("ChangeAccess", new_token), ("ListAccess", b""), ("ListParked", b""), ("Status", b""), ("OpenSession", b""),
-            ("Scan", b""), ("Get", http2.bytes_field(1, b"a")), ("Execute", b""), ("ExecuteBatch", b""))]
+            ("SetLogLevel", b""), ("Scan", b""), ("Get", http2.bytes_field(1, b"a")), ("Execute", b""), ("ExecuteBatch", b""))]
         until(lambda: subprocess.run(self.command("get", "a", token=short), capture_output=True,
                                      timeout=60).returncode == LOGIN_FAILED, "the end of the token", 20)
         tokens = self.as_admin("token", "list")

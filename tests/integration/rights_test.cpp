@@ -400,6 +400,8 @@ void add_access_calls(std::vector<Call>* calls) {
        {"ListAccess: KIND_USERS", Need::admin, [](Caller* c) { return error_of(c->admin->list_users()); }},
        {"ListAccess: KIND_ROLES", Need::admin, [](Caller* c) { return error_of(c->admin->list_roles()); }},
        {"ListAccess: KIND_TOKENS", Need::admin, [](Caller* c) { return error_of(c->admin->list_tokens()); }},
+       {"SetLogLevel", Need::admin, [](Caller* c) { return error_of(c->client->log_level()); }},
+       {"SetLogLevel to a level", Need::admin, [](Caller* c) { return error_of(c->client->set_log_level("debug")); }},
        {"ChangeAccess: remove_token", Need::admin,
         [](Caller* c) { return c->admin->remove_token(c->new_token.empty() ? "0123456789abcdef" : c->new_token); }},
        {"ChangeAccess: remove_user", Need::admin, [](Caller* c) { return c->admin->remove_user("new"); }},

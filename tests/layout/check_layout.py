@@ -27,7 +27,8 @@ ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", 
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
     "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "histogram", "metrics",
-    "one_line", "options", "position", "request", "request_identity", "threads", "bytes")]
+    "one_line", "options", "position", "request", "request_identity", "shown_key", "slow_transaction", "trace_parent",
+    "threads", "bytes")]
 CORE_ACCESS = "server/core/access"
 CORE_CLIENTS = "server/core/clients"
 CORE_ROOMS = ["server/core/memory", "server/core/sessions", "server/core/waiting", "server/core/reads"]
@@ -91,12 +92,14 @@ LIBRARIES = {
     "rocksdb/": ["server/storage"],
     "grpc": ["server/service", "client/lib/src"],
     "google/protobuf/": ["server/service", "client/lib/src"],
-    "spdlog/": ["server/main.cpp", "server/last_words", "server/page_server", "server/text_log", "server/config", "server/service"],
+    "spdlog/": ["server/main.cpp", "server/event_log", "server/last_words", "server/log_format", "server/page_server",
+                "server/text_log", "server/config", "server/service"],
     "toml++/": ["server/config", "server/config_file"],
     "CLI/": ["server/config", "client/command_line", "client/cli", "client/bank", "client/bench"],
     "boost/": ["server/http"],
     "prometheus/": ["server/monitoring"],
-    "nlohmann/": ["server/service/channelz", "server/service/status_json", "client/lib/src", "client/cli", "client/bank", "client/bench"],
+    "nlohmann/": ["server/service/channelz", "server/service/status_json", "server/log_format", "client/lib/src", "client/cli",
+                  "client/bank", "client/bench"],
     "xxhash": ["server/core", "client/cli/bulk"],
     "csv.h": ["client/cli/bulk"],
     "isa-l": ["server/storage"],

@@ -39,7 +39,8 @@ std::string problem_of(const Error& error) {
          error.limit + (error.setting.empty() ? "" : " (" + error.setting + " of kilokvd)");
 }
 
-// Whether the server has refused a transaction because it may wait: it lets none wait so long, or too many wait already.
+// Whether the server has refused a transaction because it may wait: it lets none wait so long, or too many wait
+// already.
 bool forbids_waiting(const Error& error) {
   return never_ran(error) && (error.setting == "--wait-timeout-max" || error.reason == "PARKED_FULL");
 }
@@ -62,10 +63,11 @@ Error interference(Outcome outcome, const std::string& position_key) {
 }  // namespace
 
 ChunkSender::ChunkSender(std::unique_ptr<Session> session, ChunkRules rules, std::uint32_t in_flight_max,
-                         Callbacks callbacks)
+                         CallOptions call, Callbacks callbacks)
     : session_(std::move(session)),
       rules_(std::move(rules)),
       in_flight_max_(in_flight_max),
+      call_(std::move(call)),
       callbacks_(std::move(callbacks)) {}
 
 ChunkSender::~ChunkSender() { drain(); }
@@ -107,7 +109,8 @@ void ChunkSender::transmit(Open* open) {
   batch_.clear();
   open->sent_as_first = is_first(open);
   if (!open->chunk->append_transaction(rules_, !open->sent_as_first, &batch_)) return end(open, true);
-  session_->execute_async(batch_, [this, open](const Progress& progress) { note(open, false, progress); });
+  session_->execute_async(
+      batch_, [this, open](const Progress& progress) { note(open, false, progress); }, call_);
 }
 
 // Keeps the chunk until it is the first: then the transaction before it has run, and it need not wait on the server.
@@ -124,7 +127,8 @@ void ChunkSender::release(Open* open) {
 void ChunkSender::probe(Open* open) {
   batch_.clear();
   open->chunk->append_probes(&batch_);
-  session_->execute_async(batch_, [this, open](const Progress& progress) { note(open, true, progress); });
+  session_->execute_async(
+      batch_, [this, open](const Progress& progress) { note(open, true, progress); }, call_);
 }
 
 // Runs on a thread of the session.

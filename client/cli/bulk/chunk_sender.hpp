@@ -1,10 +1,10 @@
 // Sends the chunks of an import, several at a time, and brings each of them to its end: it leaves out records whose
 // keys exist or that the server does not take, and sends the rest again.
 //
-// With a position key, chunks are applied in the order of the input, because each waits on the server for the one before.
-// If the server does not let it wait there, it waits here until it is the first. Without a position key, the server may
-// apply requests that are on their way together in any order. So a chunk that has a key in common with one on its way
-// waits here.
+// With a position key, chunks are applied in the order of the input, because each waits on the server for the one
+// before. If the server does not let it wait there, it waits here until it is the first. Without a position key, the
+// server may apply requests that are on their way together in any order. So a chunk that has a key in common with one
+// on its way waits here.
 //
 // Thread safety: one thread uses it. The callbacks of the session, on other threads, only add to events_.
 #pragma once
@@ -47,7 +47,9 @@ class ChunkSender {
     WhileWaiting while_waiting;
   };
 
-  ChunkSender(std::unique_ptr<Session> session, ChunkRules rules, std::uint32_t in_flight_max, Callbacks callbacks);
+  // `call`: of each request.
+  ChunkSender(std::unique_ptr<Session> session, ChunkRules rules, std::uint32_t in_flight_max, CallOptions call,
+              Callbacks callbacks);
   ~ChunkSender();
   ChunkSender(const ChunkSender&) = delete;
   ChunkSender& operator=(const ChunkSender&) = delete;
@@ -106,6 +108,7 @@ class ChunkSender {
   std::unique_ptr<Session> session_;
   const ChunkRules rules_;
   const std::uint32_t in_flight_max_;
+  const CallOptions call_;
   const Callbacks callbacks_;
   Batch batch_;
   std::deque<std::unique_ptr<Open>> open_;  // in the order of the input

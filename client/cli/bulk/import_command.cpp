@@ -136,6 +136,7 @@ std::string problem_of(const ImportArguments& arguments, BulkFormat format) {
 ExitCode run_import(const CommonOptions& common, const ImportArguments& arguments) {
   ImportOptions options = arguments.options;
   options.format = arguments.format.value_or(format_of(arguments.file).value_or(BulkFormat::json_lines));
+  options.call = common.call();
   options.shows_progress = shows_progress(arguments.progress);
   if (const std::string problem = problem_of(arguments, options.format); !problem.empty()) {
     std::cerr << "kilokv: " << problem << '\n';

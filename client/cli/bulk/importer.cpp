@@ -104,7 +104,7 @@ void Importer::make_sender(std::unique_ptr<Session> session) {
     return problem.empty() || stop(problem);
   };
   callbacks.while_waiting = [this] { tick(); };
-  sender_ = std::make_unique<ChunkSender>(std::move(session), std::move(rules), options_.in_flight,
+  sender_ = std::make_unique<ChunkSender>(std::move(session), std::move(rules), options_.in_flight, options_.call,
                                           std::move(callbacks));
 }
 
@@ -116,7 +116,7 @@ bool Importer::go_on(Session* session) {
   if (!seen) return fail(seen.error());
   InputPlace place;
   if (*seen ? !skip_to(**seen, &place) : !check_bad_lines()) return false;
-  const auto claimed = claim_position(client_, session, key, position_options_);
+  const auto claimed = claim_position(client_, session, key, position_options_, options_.call);
   if (!claimed) return fail(claimed.error());
   if (!*claimed && *seen) {
     return stop("the position key " + key_text(key) +

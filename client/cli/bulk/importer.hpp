@@ -30,6 +30,7 @@ struct ImportOptions {
   std::uint32_t batch_size = 1000;  // most records of a chunk
   std::uint32_t in_flight = 8;      // most chunks on their way
   bool shows_progress = false;
+  CallOptions call = {};  // of each request
 };
 
 struct BadLine {

@@ -25,7 +25,7 @@ std::string option_text(const PositionOptions& options) {
 
 // The position in the value that the key has. Empty: the key is absent.
 Expected<std::optional<Position>> position_in(const std::string& key, const ValueView& value,
-                                                const PositionOptions& options) {
+                                              const PositionOptions& options) {
   if (std::holds_alternative<std::monostate>(value)) return std::optional<Position>();
   const auto* bytes = std::get_if<std::string_view>(&value);
   auto position = bytes != nullptr ? parse_position(*bytes) : std::nullopt;
@@ -47,7 +47,7 @@ Expected<std::optional<Position>> read_position(Client* client, const std::strin
 }
 
 Expected<std::optional<Position>> claim_position(Client* client, Session* session, const std::string& key,
-                                                 const PositionOptions& options) {
+                                                 const PositionOptions& options, const CallOptions& call) {
   for (int i = 0; i < kAttemptsMax; ++i) {
     const auto read = client->get({key});
     if (!read) return read.error();
@@ -66,7 +66,7 @@ Expected<std::optional<Position>> claim_position(Client* client, Session* sessio
       batch.put(at, position_text(options, InputPlace{}));
     }
     batch.end();
-    const auto written = session->execute(batch);
+    const auto written = session->execute(batch, call);
     if (!written) return written.error();
     if (written->results.outcome(0) == Outcome::committed) return position;
   }

@@ -17,9 +17,9 @@ namespace kilokv::client {
 // something else, or the position of an import with other options.
 Expected<std::optional<Position>> read_position(Client* client, const std::string& key, const PositionOptions& options);
 
-// Returns the position of the earlier runs, with this run's number. Empty: there was none, and the key now holds the
-// start of the input.
+// `call`: of the transaction that makes the position this run's. Returns the position of the earlier runs, with this
+// run's number. Empty: there was none, and the key now holds the start of the input.
 Expected<std::optional<Position>> claim_position(Client* client, Session* session, const std::string& key,
-                                                 const PositionOptions& options);
+                                                 const PositionOptions& options, const CallOptions& call);
 
 }  // namespace kilokv::client

@@ -13,6 +13,7 @@
 #include "client/lib/src/result_columns.hpp"
 #include "client/lib/src/security.hpp"
 #include "client/lib/src/session.hpp"
+#include "client/lib/src/trace.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -219,6 +220,19 @@ class RemoteClient final : public Client {
     return to_status(response);
   }
 
+  Expected<std::string> log_level(const CallOptions& options) override {
+    const auto response = change_log_level({}, options);
+    if (!response) return response.error();
+    return response->level();
+  }
+
+  Expected<std::string> set_log_level(const std::string& level, const CallOptions& options) override {
+    if (level.empty()) return make_error(ErrorCode::invalid_argument, "the level of the log must not be empty");
+    const auto response = change_log_level(level, options);
+    if (!response) return response.error();
+    return response->level_before();
+  }
+
   const ClientOptions& options() const override { return connection_->options(); }
 
   Error reach() { return reach_server(connection_.get()); }
@@ -232,7 +246,15 @@ class RemoteClient final : public Client {
   // For calls that may run twice without harm.
   template <class Attempt>
   Error call(const char* name, const CallOptions& options, const Attempt& attempt) {
-    return connection_->call(name, connection_->deadline(options), Retry::always, attempt);
+    return call(name, options, connection_->deadline(options), Retry::always, attempt);
+  }
+  template <class Attempt>
+  Error call(const char* name, const CallOptions& options, TimePoint deadline, Retry retry, const Attempt& attempt) {
+    if (Error error = check_trace(options)) return error;
+    return connection_->call(name, deadline, retry, [&](auto* stub, auto* context) {
+      add_trace(options, context);
+      return attempt(stub, context);
+    });
   }
 
   template <class Message>
@@ -267,14 +289,23 @@ class RemoteClient final : public Client {
     return response.cancelled();
   }
 
+  Expected<v1::SetLogLevelResponse> change_log_level(const std::string& level, const CallOptions& options) {
+    v1::SetLogLevelRequest request;
+    request.set_level(level);
+    v1::SetLogLevelResponse response;
+    const Error error = call("SetLogLevel", options,
+                             [&](auto* stub, auto* context) { return stub->SetLogLevel(context, request, &response); });
+    if (error) return error;
+    return response;
+  }
+
   Error execute_one(const Batch& batch, const CallOptions& options, TimePoint deadline, Results* results) {
     v1::ExecuteRequest request;
     request.set_detached(options.detached);
     fill_transaction(batch, 0, request.mutable_transaction());
     v1::ExecuteResponse response;
-    Error error = connection_->call("Execute", deadline, Retry::when_refused, [&](auto* stub, auto* context) {
-      return stub->Execute(context, request, &response);
-    });
+    Error error = call("Execute", options, deadline, Retry::when_refused,
+                       [&](auto* stub, auto* context) { return stub->Execute(context, request, &response); });
     if (error) return error;
     auto rows = std::make_unique<v1::ResultRows>();
     rows->add_results()->Swap(response.mutable_result());
@@ -286,7 +317,7 @@ class RemoteClient final : public Client {
     request.set_detached(options.detached);
     fill_transactions(batch, options.encoding, &request);
     Error malformed;
-    Error error = connection_->call("ExecuteBatch", deadline, Retry::when_refused, [&](auto* stub, auto* context) {
+    Error error = call("ExecuteBatch", options, deadline, Retry::when_refused, [&](auto* stub, auto* context) {
       results->columns().reset(batch.size());
       const auto reader = stub->ExecuteBatch(context, request);
       v1::ExecuteBatchResponse response;

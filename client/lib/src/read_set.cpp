@@ -10,6 +10,7 @@
 #include "client/lib/src/batch_columns.hpp"
 #include "client/lib/src/encode.hpp"
 #include "client/lib/src/result_columns.hpp"
+#include "client/lib/src/trace.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -23,12 +24,13 @@ class Commit {
  public:
   // `earlier_attempts`: how often this number was sent before. If `resumed`, one of them may have run.
   Commit(SessionState* session, const Batch& batch, std::uint64_t number, std::uint32_t earlier_attempts, bool resumed,
-         TimePoint deadline)
+         TimePoint deadline, const CallOptions& options)
       : session_(*session),
         connection_(session->connection()),
         batch_(batch),
         number_(number),
         deadline_(deadline),
+        options_(options),
         may_have_run_(resumed) {
     keys_ = uploadable_guards(batch);
     result_.request = number;
@@ -112,6 +114,7 @@ class Commit {
     v1::ExecuteResponse response;
     Error error = call("Execute", [&](auto* stub, auto* context) {
       ++result_.attempts;
+      add_trace(options_, context);
       return stub->Execute(context, request, &response);
     });
     if (error) return error;
@@ -143,6 +146,7 @@ class Commit {
   const Batch& batch_;
   const std::uint64_t number_;
   const TimePoint deadline_;
+  const CallOptions& options_;
   std::uint32_t keys_ = 0;
   std::size_t chunk_bytes_ = kChunkBytes;
   bool session_gone_ = false;
@@ -176,10 +180,11 @@ bool is_too_large_to_send(const Error& error) {
 
 Expected<RequestResult> commit_with_upload(SessionState* session, std::uint64_t number, const Batch& batch,
                                            const CallOptions& options) {
+  if (Error error = check_trace(options)) return error;
   const TimePoint deadline = session->connection().deadline(options);
   const Expected<std::uint64_t> begun = session->begin_call(number);
   if (!begun) return begun.error();
-  Commit commit(session, batch, *begun, session->attempts(*begun), number != 0, deadline);
+  Commit commit(session, batch, *begun, session->attempts(*begun), number != 0, deadline, options);
   const Error error = commit.run();
   session->end_call(*begun, commit.attempts(), error, commit.session_gone());
   if (error) return error;

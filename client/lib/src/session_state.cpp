@@ -6,6 +6,7 @@
 
 #include "client/lib/src/encode.hpp"
 #include "client/lib/src/result_columns.hpp"
+#include "client/lib/src/trace.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -76,7 +77,9 @@ std::uint64_t SessionState::submit(std::uint64_t number, const Batch& batch, Pen
                                    const CallOptions& options) {
   auto request = std::make_shared<PendingRequest>(connection_->options());
   Error error = check_batch(batch);
+  if (!error) error = check_trace(options);
   if (!error) request->payload = encode_transactions(batch, options.encoding);
+  request->traceparent = options.traceparent;
   request->results.columns().reset(batch.size());
   request->listener = std::move(listener);
   const std::uint64_t wait_us = error ? 0 : longest_wait_us(batch);
@@ -145,6 +148,7 @@ void SessionState::pump() {
     head.set_session(id_);
     head.set_holder(holder_);
   }
+  if (!request.traceparent.empty()) head.set_traceparent(request.traceparent);
   stream_greeted_ = true;
   writing_ = true;
   ++request.attempts;

@@ -48,6 +48,7 @@ struct PendingRequest {
 
   std::uint64_t number = 0;
   grpc::Slice payload;
+  std::string traceparent;
   Results results;
   Listener listener;
   Timers::Id deadline_timer = 0, retry_timer = 0;

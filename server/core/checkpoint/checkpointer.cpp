@@ -85,6 +85,8 @@ void Checkpointer::begin(TimeUs now) {
   capturing_ = true;
   began_us_ = now;
   core_->metrics.checkpoints.begin(now);
+  made_ = {.batch = covers_.batch};
+  if (core_->events.checkpoint_begins) core_->events.checkpoint_begins(covers_.batch);
   execute_->post(nullptr, [this, covered_floor = covers_.tombstone_floor] {
     covered_floor_ = covered_floor;
     choose_floor();
@@ -183,6 +185,8 @@ bool Checkpointer::write(const Slice& slice) {
   Status status = dropped.empty() ? Status() : core_->log->checkpoint_drop(dropped);
   if (status.ok() && !slice.records.empty()) status = core_->log->checkpoint_records(slice.records);
   if (!status.ok()) core_->fail(status);
+  made_.records += slice.records.size();
+  made_.removed += dropped.size();
   return status.ok();
 }
 
@@ -197,11 +201,15 @@ void Checkpointer::end(TimeUs now) {
   covers.state_hash = covers_.state_hash;
   // A session that is opened, answered or closed during the walk is found in either state. That change is in a batch
   // after `covers_`. So the log is replayed over it, and replay skips what is already there.
-  Status status =
-      core_->sessions.walk([this](const StoredSession& session) { return core_->log->checkpoint_session(session); });
+  Status status = core_->sessions.walk([this](const StoredSession& session) {
+    ++made_.sessions;
+    return core_->log->checkpoint_session(session);
+  });
   if (status.ok()) status = core_->log->checkpoint_end(covers, access_);
+  const std::uint64_t log_bytes = core_->log->usage().log_bytes;
   if (status.ok()) status = core_->log->trim(covers_.time_us);
   if (!status.ok()) return core_->fail(status);
+  tell_made(log_bytes);
   access_ = std::string();
   capturing_ = false;
   last_us_ = now;
@@ -215,6 +223,17 @@ void Checkpointer::note_end() {
   core_->metrics.checkpoint.add_time(began_us_, now);
   core_->metrics.checkpoints.end();
   core_->metrics.without_checkpoint.begin(now);
+}
+
+// `log_bytes`: before the trim. Meanwhile batches are appended.
+void Checkpointer::tell_made(std::uint64_t log_bytes) {
+  if (!core_->events.checkpoint_made) return;
+  const LogUsage usage = core_->log->usage();
+  made_.took_us = core_->environment.clock->monotonic_us() - began_us_;
+  made_.kept_log_bytes = usage.log_bytes;
+  made_.trimmed_bytes = log_bytes - std::min(log_bytes, usage.log_bytes);
+  made_.first_batch = usage.first_batch;
+  core_->events.checkpoint_made(made_);
 }
 
 TimeUs Checkpointer::step() {

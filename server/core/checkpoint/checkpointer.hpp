@@ -70,12 +70,14 @@ class Checkpointer {
   bool write(const Slice& slice);
   void end(TimeUs now);
   void note_end();
+  void tell_made(std::uint64_t log_bytes);
 
   CoreContext* core_;
   ExecuteStage* execute_;
   const Reader* reader_;
   std::atomic<BatchNumber> last_batch_;
   TimeUs last_us_ = 0, began_us_ = 0, no_room_until_us_ = 0;
+  CheckpointReport made_;  // of the checkpoint that is being made
   bool capturing_ = false;
   Position covers_;
   std::string access_;              // the access table after `covers_`, encoded

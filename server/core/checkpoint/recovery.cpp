@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kPrefetchAhead = 16;  // writes
 constexpr DurationUs kTellEveryUs = 1000000;
-constexpr std::uint64_t kRecordsPerLook = 4096;  // at the clock: about a millisecond
+constexpr std::uint64_t kRecordsPerLook = 4096;                    // at the clock: about a millisecond
+constexpr std::uint64_t kUnknownRecords = std::uint64_t{1} << 40;  // a log that does not know how many it has says more
 
 // The memory of so much data, once it is loaded. The table counts at its highest load, so that a database that was
 // within the limit always starts again.
@@ -64,6 +65,7 @@ void Recovery::raise_floor(Version floor) {
 
 // A long value takes at most a quarter more than its bytes, and a short one at most 40 bytes more.
 bool Recovery::must_count(const StateSize& most) {
+  progress_.records_most = most.records < kUnknownRecords ? most.records : 0;
   if (data_ == nullptr) return false;
   constexpr std::uint64_t kKey = 24, kValue = 40;
   const NewData bound{most.records, most.key_bytes + most.value_bytes / 4 * 5 + most.records * (kKey + kValue)};
@@ -81,7 +83,7 @@ void Recovery::count_record(const StoredRecord& record) {
 // A checkpoint is fuzzy: it may hold keys that were deleted while it was made, beside values that grew. So more of the
 // memory may be needed for a moment. finish() checks what is left.
 Status Recovery::counted() {
-  progress_ = {};
+  progress_ = {.records_most = progress_.records_most};
   return data_->check_replay(bytes_of(counted_));
 }
 

@@ -103,6 +103,7 @@ std::shared_ptr<AdmittedRequest> Admission::admit(std::unique_ptr<Request> conte
   request->transactions = static_cast<std::uint32_t>(content->transactions.size());
   request->admitted_us = core_->environment.clock->monotonic_us();
   request->client = content->client != nullptr ? content->client : core_->no_client;
+  request->trace = content->trace;
   request->content = std::move(content);
   *status = find_rights(request.get());
   if (status->ok()) *status = complete_with_upload(request.get());
@@ -194,6 +195,7 @@ SubmittedRequest Admission::submit(std::unique_ptr<Request> content) {
   give_back_spare_memory(request.get());
   if (!charge(request.get()).ok()) return {};
   request->upload.reset();
+  if (core_->tells_requests()) core_->events.request_admitted(CoreContext::report_of(*request, 0));
   // In a session, a client that goes away can come back for its answer.
   SubmittedRequest submitted = request->identity.session ? nullptr : request;
   core_->queue.push(std::move(request));

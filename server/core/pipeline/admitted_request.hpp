@@ -16,6 +16,7 @@
 #include "server/core/pipeline/transaction_cost.hpp"
 #include "server/core/request.hpp"
 #include "server/core/sessions/session_table.hpp"
+#include "server/core/trace_parent.hpp"
 
 namespace kilokv::server {
 
@@ -57,9 +58,10 @@ struct AdmittedRequest {
   std::uint64_t stored_read_bytes = 0;
   std::uint64_t waiting_transactions = 0;  // parking places that it takes until all its transactions are answered
   TimeUs admitted_us = 0;                  // on the monotonic clock
-  std::uint32_t decided = 0;               // how many of its transactions were decided or cancelled. Executor.
-  bool failed = false;                     // ended with an error: its other transactions do not run. Executor.
-  std::vector<std::uint64_t> parked_ids;   // of all its transactions that ever were parked. Executor.
+  TraceParent trace;
+  std::uint32_t decided = 0;              // how many of its transactions were decided or cancelled. Executor.
+  bool failed = false;                    // ended with an error: its other transactions do not run. Executor.
+  std::vector<std::uint64_t> parked_ids;  // of all its transactions that ever were parked. Executor.
 
   // The client that counts what the request holds until all of it is answered. A session outlives the connection.
   Client* holder() const { return identity.session ? client->keeper() : client.get(); }

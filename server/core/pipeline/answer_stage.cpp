@@ -22,11 +22,18 @@ void AnswerStage::answer_part(const Batch& batch, const BatchPart& part) {
   } else {
     request.sink->results(slice, request.unanswered == 0);
   }
-  if (request.unanswered == 0) core_->queue.finished(request);
+  if (request.unanswered != 0) return;
+  core_->queue.finished(request);
+  if (core_->tells_requests()) {
+    const DurationUs took_us = core_->environment.clock->monotonic_us() - request.admitted_us;
+    core_->events.request_answered(CoreContext::report_of(request, took_us));
+  }
 }
 
 void AnswerStage::answer(Batch* batch) {
   for (const SessionEntry& entry : batch->session_entries) {
+    if (entry.kind != SessionEntry::Kind::results && core_->events.session_changed)
+      core_->events.session_changed(entry);
     // Neither call can be refused: id and lease are valid, a place was reserved, and closing twice does no harm.
     switch (entry.kind) {
       case SessionEntry::Kind::opened:
@@ -46,6 +53,8 @@ void AnswerStage::answer(Batch* batch) {
   fail_point("core.answer.before");
   for (const BatchPart& part : batch->parts) answer_part(*batch, part);
   fail_point("core.answer.after");
+  const Clock& clock = *core_->environment.clock;
+  core_->slow.look(*batch, clock.monotonic_us(), clock.wall_us(), core_->events.transaction_slow);
   for (const auto& work : batch->when_durable) work();
 }
 

@@ -5,6 +5,7 @@ namespace kilokv::server {
 void Batch::clear() {
   memory_bytes = unanswered_parts = 0;
   header = {};
+  times = {};
   columns.clear();
   expires.clear();
   writes.clear();

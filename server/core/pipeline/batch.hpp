@@ -30,13 +30,19 @@ struct BatchPart {
   std::uint64_t first_arrival = 0;  // of `begin`; the others follow consecutively
   std::uint64_t parked_id = 0;      // of a single transaction that was parked before ...
   TimeUs deadline_us = 0;           // ... its deadline ...
-  TimeUs parked_since_us = 0;       // ... and the stamp of the batch that parked it first
+  TimeUs parked_since_us = 0;       // ... the stamp of the batch that parked it first ...
+  std::uint32_t parked_guard = 0;   // ... and the guard for which it was parked last
   // Transactions that are answered with this batch: all of [begin, end) with consecutive indices, or the listed ones.
   bool whole = true;
   std::vector<LiveItem> items;
   std::size_t encoded_begin = 0, encoded_end = 0;  // in Batch::encoded_results; sessions only
 
   std::uint32_t answered() const { return whole ? end - begin : static_cast<std::uint32_t>(items.size()); }
+};
+
+// When a batch reached the end of a stage, on the monotonic clock.
+struct BatchTimes {
+  TimeUs formed_us = 0, executed_us = 0, durable_us = 0;
 };
 
 // Batches are pooled: clear() keeps every capacity.
@@ -52,6 +58,7 @@ struct Batch {
   std::string encoded_results;
   std::vector<std::function<void()>> when_durable;  // the answer worker runs them, after the results
   Position after;
+  BatchTimes times;
   // From the execution to the answer: its memory, and its part of CoreContext::unanswered_parts.
   std::uint64_t memory_bytes = 0, unanswered_parts = 0;
 

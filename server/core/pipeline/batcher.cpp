@@ -171,6 +171,7 @@ void Batcher::append_one_parked(const Parked& parked, Batch* batch) {
   part.parked_id = parked.id;
   part.deadline_us = parked.deadline_us;
   part.parked_since_us = parked.since_us;
+  part.parked_guard = parked.guard;
   part.whole = false;
   part.items = {LiveItem{part.begin, parked.index, parked.admitted_batch, false}};
   batch->columns.append(unpacked(parked), 0, 1);

@@ -28,7 +28,9 @@
 #include "server/core/pipeline/boundary_waiters.hpp"
 #include "server/core/pipeline/counters.hpp"
 #include "server/core/pipeline/pool.hpp"
+#include "server/core/pipeline/slow_log.hpp"
 #include "server/core/pipeline/stage_queue.hpp"
+#include "server/core/pipeline/sync_watch.hpp"
 #include "server/core/position.hpp"
 #include "server/core/sessions/session_table.hpp"
 
@@ -79,6 +81,8 @@ struct CoreContext {
   DatabaseEvents events;
   Counters counters;
   CoreMetrics metrics;
+  SlowLog slow{options};
+  SyncWatch syncs{options, &events};
 
   // Set once, before the first step.
   Worker* executor_worker = nullptr;
@@ -103,6 +107,13 @@ struct CoreContext {
   // A batch has this stamp now, or the server starts at this time.
   void note_stamp(TimeUs stamp_us) {
     stamp_minus_boot_us.store(stamp_us - environment.clock->boot_us(), std::memory_order_relaxed);
+  }
+
+  // Whether someone wants to know of each request. Then its report.
+  bool tells_requests() const { return events.tells_requests && events.tells_requests(); }
+  static RequestReport report_of(const AdmittedRequest& request, DurationUs took_us) {
+    return {request.client->name, request.identity.session, request.identity.number, request.to_run, took_us,
+            request.trace};
   }
 
   // Called by the stage that finds that durability is lost or a batch is wrong. Only the first call has an effect.

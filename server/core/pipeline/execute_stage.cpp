@@ -9,6 +9,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/engine.hpp"
+#include "engine/txn/kinds.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/core/memory/memory_bounds.hpp"
 
@@ -272,6 +273,7 @@ bool ExecuteStage::run_batch() {
     end_denied();
     return false;
   }
+  batch->times.formed_us = core_->environment.clock->monotonic_us();
   if (const Status status = execute(batch.get()); !status.ok()) {
     refuse(std::move(batch), status);
   } else {
@@ -308,17 +310,27 @@ Status ExecuteStage::execute(Batch* batch) {
 
 // Returns false if the batch is wrong, which ends the server.
 bool ExecuteStage::shadow_passes(const Batch& batch) {
-  if (shadow_.skipped()) core_->counters.shadow_skipped.fetch_add(1, std::memory_order_relaxed);
+  if (shadow_.skipped()) {
+    core_->counters.shadow_skipped.fetch_add(1, std::memory_order_relaxed);
+    if (core_->events.shadow_checked) core_->events.shadow_checked(batch.header.number, true);
+  }
   if (!shadow_.sampled()) return true;
   const engine::Engine& engine = *core_->engine;
   const Status status = shadow_.after(engine, {batch.header, batch.columns, batch.expires, batch.results, batch.writes,
                                                [&engine](Cell cell) { return engine.bytes_of(cell); }});
   core_->counters.shadow_batches.fetch_add(1, std::memory_order_relaxed);
-  if (status.ok()) return true;
-  if (core_->events.shadow_mismatch) {
-    core_->events.shadow_mismatch(shadow_.text_of(batch.header, batch.columns, batch.expires));
+  if (status.ok()) {
+    if (core_->events.shadow_checked) core_->events.shadow_checked(batch.header.number, false);
+    return true;
   }
-  core_->fail(status);
+  if (core_->events.shadow_mismatch) {
+    core_->events.shadow_mismatch(batch.header.number, status,
+                                  shadow_.text_of(batch.header, batch.columns, batch.expires));
+  }
+  // What differs has keys and values, which are for those alone who may read them.
+  core_->fail(Status(
+      status.code(), status.reason(),
+      "--shadow-rate: the referee differs: batch " + std::to_string(batch.header.number) + " was executed wrongly"));
   return false;
 }
 
@@ -347,6 +359,8 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
                                      content_bytes(*batch) * kWholeBatch / whole_batch_bytes(core_->options));
   core_->unanswered_parts.fetch_add(batch->unanswered_parts);
   core_->batch_bytes.fetch_add(batch->memory_bytes, std::memory_order_relaxed);
+  batch->times.executed_us = core_->environment.clock->monotonic_us();
+  tell_executed(*batch, postponed);
   core_->data.set_held(engine.memory());  // before the answer, with which the request gives its memory back
   core_->note_stamp(batch->after.time_us);
   core_->executed.set(batch->after);
@@ -355,6 +369,18 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   core_->to_log.push(std::move(batch));
   core_->log_worker->notify();
   if (!unparkable.requests.empty()) fail(std::move(unparkable.requests), unparkable.status, nullptr);
+}
+
+void ExecuteStage::tell_executed(const Batch& batch, std::uint64_t postponed) const {
+  if (!core_->events.batch_executed) return;
+  const engine::ExecutionReport& execution = core_->engine->execution();
+  core_->events.batch_executed({.batch = batch.header.number,
+                                .transactions = batch.columns.size(),
+                                .postponed = postponed,
+                                .writes = batch.writes.size(),
+                                .strategy = execution.strategy,
+                                .on_device = execution.on_device,
+                                .execution_us = batch.times.executed_us - batch.times.formed_us});
 }
 
 // Leaves in each part only the transactions that are answered with this batch.
@@ -406,10 +432,25 @@ Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32
   parked.precedence = batch.columns.precedence[t];
   parked.owner_bytes = owner_bytes + 2 * sizeof(std::uint64_t);  // and its place in parked_ids, which may be half full
   batcher_->estimate(batch.columns, t, &parked);
+  if (core_->tells_requests()) tell_parked(batch.columns, t, parked);
   const Result<std::uint64_t> id = waiting_->park(batch.columns, t, std::move(parked));
   if (id.ok()) core_->metrics.parkings.fetch_add(1, std::memory_order_relaxed);
   if (id.ok() && !again) part.request->parked_ids.push_back(*id);
   return id.status();
+}
+
+void ExecuteStage::tell_parked(const engine::TransactionColumns& columns, std::uint32_t t, const Parked& parked) const {
+  const std::uint32_t g = columns.guard_begin(t) + parked.guard;
+  const bool is_range = uses_range(static_cast<engine::GuardKind>(columns.guard_kind[g]));
+  const std::uint32_t key = columns.guard_key[g];
+  core_->events.transaction_parked({.client = parked.client->name,
+                                    .session = parked.session,
+                                    .request = parked.request,
+                                    .index = parked.index,
+                                    .guard = parked.guard,
+                                    .guards_range = is_range,
+                                    .key = is_range ? columns.range_from(key) : columns.key(key),
+                                    .deadline_us = parked.deadline_us});
 }
 
 // Session entries and cancellations do not need the table, so they go with the next batch. If only one part is left,

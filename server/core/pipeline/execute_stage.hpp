@@ -103,6 +103,8 @@ class ExecuteStage {
   void note_queue_waits(const Batch& batch, TimeUs now_us);
   Status execute(Batch* batch);
   bool shadow_passes(const Batch& batch);
+  void tell_executed(const Batch& batch, std::uint64_t postponed) const;
+  void tell_parked(const engine::TransactionColumns& columns, std::uint32_t t, const Parked& parked) const;
   void complete(std::unique_ptr<Batch> batch);
   Unparkable park_postponed(Batch* batch);
   Status park(const Batch& batch, const BatchPart& part, std::uint32_t t, std::uint64_t owner_bytes);

@@ -37,7 +37,8 @@ void LogStage::add_session_results(Batch* batch) {
 TimeUs LogStage::step() {
   group_ = core_->to_log.take_all();
   if (group_.empty() || core_->stopped.load()) return kNever;
-  const TimeUs begin_us = core_->environment.clock->monotonic_us();
+  const Clock& clock = *core_->environment.clock;
+  const TimeUs begin_us = clock.monotonic_us();
   core_->metrics.appends.begin(begin_us);
   records_.clear();
   for (auto& batch : group_) {
@@ -55,15 +56,23 @@ TimeUs LogStage::step() {
     records_.push_back(record);
   }
   fail_point("core.log.before_append");
+  const TimeUs sync_us = clock.monotonic_us();
+  core_->syncs.begin(sync_us);
   if (const Status status = core_->log->append(records_); !status.ok()) {
     core_->fail(status);
     return kNever;
   }
   fail_point("core.log.after_append");
-  core_->metrics.appends.end();
-  core_->metrics.append.add_time(begin_us, core_->environment.clock->monotonic_us());
-  core_->metrics.group_batches.add(group_.size());
   const auto count = static_cast<std::uint32_t>(group_.size());
+  const TimeUs durable_us = clock.monotonic_us();
+  core_->metrics.appends.end();
+  core_->metrics.append.add_time(begin_us, durable_us);
+  core_->metrics.group_batches.add(count);
+  core_->syncs.end(durable_us, group_.back()->after.batch, count);
+  if (core_->events.batches_appended) {
+    core_->events.batches_appended({durable_us - sync_us, group_.back()->after.batch, count});
+  }
+  for (const auto& batch : group_) batch->times.durable_us = durable_us;
   core_->durable.set(group_.back()->after);
   for (auto& batch : group_) core_->to_answer.push(std::move(batch));
   group_.clear();

@@ -54,6 +54,10 @@ class FakeClient : public client::Client {
     return refusal();
   }
   client::Expected<client::ServerStatus> status(const client::CallOptions&) override { return refusal(); }
+  client::Expected<std::string> log_level(const client::CallOptions&) override { return refusal(); }
+  client::Expected<std::string> set_log_level(const std::string&, const client::CallOptions&) override {
+    return refusal();
+  }
   const client::ClientOptions& options() const override { return options_; }
 
  private:

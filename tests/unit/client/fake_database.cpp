@@ -107,12 +107,14 @@ class FakeClient final : public Client {
   Expected<std::vector<ParkedTransaction>> list_parked(const CallOptions&) override { return refusal(); }
   Expected<std::uint64_t> cancel_parked(std::uint64_t, const CallOptions&) override { return refusal(); }
   Expected<std::uint64_t> cancel_parked(const ParkedFilter&, const CallOptions&) override { return refusal(); }
-  Expected<std::uint64_t> cancel(std::string_view, std::uint64_t, std::optional<std::uint32_t>,
-                                 const CallOptions&, std::uint64_t) override {
+  Expected<std::uint64_t> cancel(std::string_view, std::uint64_t, std::optional<std::uint32_t>, const CallOptions&,
+                                 std::uint64_t) override {
     return refusal();
   }
   Expected<AttachedSession> attach_session(std::string_view, const AttachOptions&) override { return refusal(); }
   Expected<ServerStatus> status(const CallOptions&) override { return refusal(); }
+  Expected<std::string> log_level(const CallOptions&) override { return refusal(); }
+  Expected<std::string> set_log_level(const std::string&, const CallOptions&) override { return refusal(); }
   const ClientOptions& options() const override { return options_; }
 
  private:

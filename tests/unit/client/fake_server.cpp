@@ -214,4 +214,14 @@ grpc::Status FakeServer::Status(grpc::ServerContext*, const v1::StatusRequest*, 
   return {};
 }
 
+grpc::Status FakeServer::SetLogLevel(grpc::ServerContext*, const v1::SetLogLevelRequest* request,
+                                     v1::SetLogLevelResponse* response) {
+  if (request->level() == "loud") return {grpc::StatusCode::INVALID_ARGUMENT, "there is no such level"};
+  const std::lock_guard lock(mutex_);
+  response->set_level_before(log_level_);
+  if (!request->level().empty()) log_level_ = request->level();
+  response->set_level(log_level_);
+  return {};
+}
+
 }  // namespace kilokv::client

@@ -83,6 +83,8 @@ class FakeServer final : public v1::KiloKV::Service {
                       v1::CancelResponse* response) override;
   grpc::Status Status(grpc::ServerContext* context, const v1::StatusRequest* request,
                       v1::StatusResponse* response) override;
+  grpc::Status SetLogLevel(grpc::ServerContext* context, const v1::SetLogLevelRequest* request,
+                           v1::SetLogLevelResponse* response) override;
 
  private:
   int port_ = 0;
@@ -94,6 +96,7 @@ class FakeServer final : public v1::KiloKV::Service {
   std::set<std::string> sessions_;
   std::vector<std::uint64_t> holders_;
   std::uint64_t attached_ = 0;
+  std::string log_level_ = "info";
 };
 
 }  // namespace kilokv::client

@@ -51,6 +51,8 @@ TEST(DatabaseOptionsTest, EverySettingHasAnUpperLimit) {
            {"--clock-jump-max", most_us, [&](auto*o, auto v) { o->clock_jump_us_max = us(v); }},
            {"--clock-gap-max", most_us, [&](auto*o, auto v) { o->clock_gap_us_max = us(v); }},
            {"--checkpoint-interval", most_us, [&](auto*o, auto v) { o->checkpoint_interval_us = us(v); }},
+           {"--slow-transaction", most_us, [&](auto*o, auto v) { o->slow_transaction_us = us(v); }},
+           {"--slow-sync", most_us, [&](auto*o, auto v) { o->slow_sync_us = us(v); }},
            {"--tombstone-retention", most_us, [&](auto*o, auto v) { o->tombstone_retention_us = us(v); }},
        }) {
     DatabaseOptions options;

@@ -118,6 +118,32 @@ TEST(Config, EveryStrategyAndDeviceOfTheEngineIsTaken) {
   }
 }
 
+// What the log says of a start, in the order of --help. A text is in quotes, and nothing of it looks like another line.
+TEST(Config, TheSettingsThatDifferFromTheirDefaultsAreKnown) {
+  const auto defaults = parse({});
+  ASSERT_TRUE(defaults.ok());
+  EXPECT_TRUE(defaults->options.changed.empty());
+  const ConfigFile file("batch-max-delay = \"2ms\"\nparked-max = 1000000\n");  // the second is the default
+  const auto line =
+      parse({"--config", file.path(), "--data-dir", "a b\n\"c\"", "--login", "on", "--shadow-rate", "0.5"},
+            {{"KILOKV_QUEUE_BYTES_MAX", "1MiB"}, {"KILOKV_THREADS", "0"}});
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  const std::vector<std::pair<std::string, std::string>> expected = {{"data-dir", "\"a b\\n\\\"c\\\"\""},
+                                                                     {"shadow-rate", "0.5"},
+                                                                     {"batch-max-delay", "2ms"},
+                                                                     {"queue-bytes-max", "1MiB"},
+                                                                     {"login", "on"}};
+  EXPECT_EQ(line->options.changed, expected);
+}
+
+TEST(Config, ADatabaseCanBeMadeWithoutAStart) {
+  const auto line = parse({"--create-database", "--create", "never"});
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_EQ(line->action, CommandLine::Action::create_database);
+  EXPECT_EQ(line->options.storage.create, "never");
+  EXPECT_EQ(parse({"--create-database", "--check-config"})->action, CommandLine::Action::check_config);
+}
+
 TEST(Config, WaitTimeoutLimitsRequestsToo) {
   const auto line = parse({"--wait-timeout-max", "5s"});
   ASSERT_TRUE(line.ok());
@@ -140,6 +166,10 @@ TEST(Config, ErrorsNameSourceValueAndWhatIsAllowed) {
   expect_error(parse({"--shadow-rate", "1.01"}), "--shadow-rate is 1.01; the limit is 0 to 1 (--shadow-rate)");
   expect_error(parse({}, {{"KILOKV_SHADOW_RATE", "5%"}}), "KILOKV_SHADOW_RATE is \"5%\": it must be a share");
   expect_error(parse({"--log-level", "loud"}), "warning");
+  expect_error(parse({"--log-format", "xml"}), "--log-format is \"xml\": it must be one of text, json");
+  expect_error(parse({"--log-keys", "some"}), "--log-keys is \"some\": it must be one of full, hash, none");
+  expect_error(parse({"--create", "always"}),
+               "creation of a database is always; the limit is auto or never (--create)");
   expect_error(parse({"--listen", "7070"}), "HOST:PORT");
   expect_error(parse({"--listen", "127.0.0.1:70000"}), "0 to 65535");
   expect_error(parse({"--no-such-flag"}), "--no-such-flag");

@@ -187,6 +187,7 @@ class FakeDatabase final : public Database {
   }
   const CoreMetrics& metrics() const override { return metrics_; }
   void set_failed() { metrics_.has_failed = true; }
+  std::vector<SlowTransaction> slow_transactions() const override { return {}; }
   void drain(std::function<void()> answered, std::function<void()> done) override {
     answered();
     done();

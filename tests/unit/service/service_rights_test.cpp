@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "server/service/access_calls.hpp"
+#include "server/service/log_level.hpp"
+#include "tests/unit/service/log_lines.hpp"
 #include "tests/unit/service/service_fixture.hpp"
 #include "tls/token.hpp"
 
@@ -100,6 +102,22 @@ TEST_F(ServiceRightsTest, ACancelNeedsTheRightWhenItIsCarriedOut) {
   EXPECT_EQ(cancel(own), grpc::StatusCode::OK) << "that needs no right";
   database_.before_next_command([this] { remove_token(); });
   EXPECT_EQ(cancel(own), grpc::StatusCode::PERMISSION_DENIED) << "but a login";
+}
+
+TEST_F(ServiceRightsTest, TheLevelOfTheLogNeedsTheAdminRight) {
+  const test::LogLines lines;
+  const auto set = [this](const std::string& level) {
+    v1::SetLogLevelRequest request;
+    request.set_level(level);
+    v1::SetLogLevelResponse response;
+    const auto call = as_root();
+    return stub_->SetLogLevel(call.get(), request, &response).error_code();
+  };
+  EXPECT_EQ(set("warning"), grpc::StatusCode::OK);
+  set_role("boss", false);
+  EXPECT_EQ(set("trace"), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(set(""), grpc::StatusCode::PERMISSION_DENIED) << "to see it needs the right, too";
+  EXPECT_EQ(log_level(), "warning");
 }
 
 TEST_F(ServiceRightsTest, ATokenThatABatchHasSeenExpireStaysExpired) {

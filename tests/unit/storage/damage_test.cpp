@@ -492,7 +492,7 @@ TEST_F(TamperTest, ABatchOfAnotherDatabaseDoesNotFit) {
 
 TEST_F(TamperTest, AMalformedStateRecordIsNamed) {
   tamper([](Store* store) { ASSERT_TRUE(store->db()->Put({}, store->family(Family::state), "ab", "\x01\x09").ok()); });
-  expect_loss("state of key 6162");
+  expect_loss("state of key #");  // its hash: keys are data, and the error goes to the log
 }
 
 TEST_F(TamperTest, AMalformedSessionKeyIsNamed) {

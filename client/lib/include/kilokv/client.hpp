@@ -74,6 +74,9 @@ struct CallOptions {
   // lost, the server drops those that have not started, and cancels those that wait. If true, they go on, and nobody
   // learns their outcomes.
   bool detached = false;
+  // The trace that the call belongs to, in the form of the header `traceparent` of W3C Trace Context. The server writes
+  // it to its log if the transactions take long. Empty: none. A malformed one is invalid_argument, and nothing is sent.
+  std::string traceparent = {};
 };
 
 // The time of the monotonic clock that measures requests, in microseconds.
@@ -233,6 +236,10 @@ class Client {
                                          std::optional<std::uint32_t> index, const CallOptions& options = {},
                                          std::uint64_t holder = 0) = 0;
   virtual Expected<ServerStatus> status(const CallOptions& options = {}) = 0;
+  // The level of the server's log: trace, debug, info, warning, error, critical or off. The second function changes it
+  // until the server ends, and returns the level before. Both need the admin right.
+  virtual Expected<std::string> log_level(const CallOptions& options = {}) = 0;
+  virtual Expected<std::string> set_log_level(const std::string& level, const CallOptions& options = {}) = 0;
   virtual const ClientOptions& options() const = 0;
 };
 
