@@ -165,6 +165,13 @@ class Unit(Packages):
         self.assertIn("Unknown key", self.verify(self.unit.replace("ProtectHome=", "ProtectHmoe=")))
         self.assertIn("is not executable", self.verify(self.unit.replace("/usr/bin/kilokvd", "/usr/bin/kilokv")))
 
+    def test_a_start_makes_no_database(self):
+        """Neither do the scripts of the package, after the first installation."""
+        self.assertTrue(self.value("ExecStart").endswith(" --create never"))
+        postinst = (ROOT / "deploy" / "package" / "debian" / "postinst").read_text()
+        self.assertRegex(postinst, r'if \[ -z "\$2" \]; then\n[^\n]* --create-database')
+        self.assertEqual(postinst.count("--create-database"), 1)
+
     def test_it_is_hardened(self):
         output = run("systemd-analyze", "security", "--offline=yes", f"--threshold={EXPOSURE_MAX * 10:.0f}", self.path)
         exposure = float(re.search(r"Overall exposure level for kilokvd.service: ([\d.]+)", output)[1])
@@ -319,6 +326,7 @@ class Containers(Packages):
         program, *entry = json.loads(re.search(r"(?m)^ENTRYPOINT (.*)$", image)[1])
         entry = [str(self.root / word[1:]) if word.startswith("/etc/") else word for word in entry]
         self.assertEqual(program, "kilokvd")
+        self.assertEqual(entry[-2:], ["--create", "never"])
         run(self.root / "usr" / "bin" / program, *entry, *arguments, "--check-config")
 
     def check_client(self, command):
@@ -339,14 +347,18 @@ class Containers(Packages):
 
     def test_the_compose_file(self):
         folder = ROOT / "deploy" / "container"
-        (service,) = yaml.safe_load((folder / "compose.yaml").read_text())["services"].values()
+        text = (folder / "compose.yaml").read_text()
+        (service,) = yaml.safe_load(text)["services"].values()
         self.check_server(service["command"])
+        (once,) = re.findall(r"(?m)^#   docker compose .* run --rm kilokv (.*)$", text)
+        self.assertEqual(once, "--create-database")
+        self.check_server(once.split())
         self.check_client(service["healthcheck"]["test"][1:])
         self.assertTrue((folder / service["build"]["context"] / service["build"]["dockerfile"]).is_file())
 
     def test_the_example_for_kubernetes(self):
         page = (ROOT / "docs" / "install.md").read_text()
-        (example,) = re.findall(r"(?ms)^```yaml\n(.*?)^```$", page)
+        once, example = re.findall(r"(?ms)^```yaml\n(.*?)^```$", page)
         service, stateful = yaml.safe_load_all(example)
         pod = stateful["spec"]["template"]["spec"]
         (container,) = pod["containers"]
@@ -359,11 +371,28 @@ class Containers(Packages):
             self.assertEqual((asks["path"], asks["scheme"]), (page, "HTTPS"))
             self.assertEqual(listens["--http-listen"], f"0.0.0.0:{ports[asks['port']]}")
         self.assertEqual(service["spec"]["selector"], stateful["spec"]["template"]["metadata"]["labels"])
-        claims = {claim["metadata"]["name"] for claim in stateful["spec"]["volumeClaimTemplates"]}
-        volumes = {volume["name"] for volume in pod["volumes"]} | claims
-        self.assertEqual({mount["name"] for mount in container["volumeMounts"]}, volumes)
+        self.assertEqual({mount["name"] for mount in container["volumeMounts"]}, {volume["name"] for volume in pod["volumes"]})
+        self.check_job(once, pod)
         ids = re.findall(r"--[gu]id (\d+)", (ROOT / "deploy" / "container" / "Containerfile").read_text())
         self.assertEqual({str(pod["securityContext"][name]) for name in ("runAsUser", "runAsGroup", "fsGroup")}, set(ids))
+
+    def check_job(self, text, pod):
+        """What makes the database once: on the volume of the server, and in the place where the server looks for it."""
+        claim, job = yaml.safe_load_all(text)
+        once = job["spec"]["template"]["spec"]
+        (container,), (server,) = once["containers"], pod["containers"]
+        self.assertIn("--create-database", container["args"])
+        self.check_server(container["args"])
+        def data(arguments):
+            return arguments[arguments.index("--data-dir") + 1]
+        self.assertEqual(data(container["args"]), data(server["args"]))
+        def volume(of):
+            (found,) = (volume for volume in of["volumes"] if volume["name"] == "data")
+            return found["persistentVolumeClaim"]["claimName"]
+        self.assertEqual({volume(once), volume(pod)}, {claim["metadata"]["name"]})
+        self.assertEqual(once["securityContext"], pod["securityContext"])
+        for one in (container, server):
+            self.assertIn({"name": "data", "mountPath": "/var/lib/kilokv"}, one["volumeMounts"])
 
 
 def page_text(root, name, section):

@@ -169,6 +169,7 @@ class Deb(InFolder):
         self.assertIn("UNAUTHENTICATED", no_login)
         self.assertEqual(service.stop(), 0)
 
+        self.check_mistyped_path()
         self.again_with(OPTIONS.deb, "--reinstall")
         newer = next_version(OPTIONS.deb, OPTIONS.next, self.folder)
         output = self.install(newer)
@@ -197,7 +198,21 @@ class Deb(InFolder):
         self.assertEqual(user[5:], ["/var/lib/kilokv", "/usr/sbin/nologin\n"])
         self.assertLess(int(user[2]), 1000)
         self.assertTrue(self.system.path("/etc/systemd/system/multi-user.target.wants/kilokvd.service").is_symlink())
-        self.assertFalse(self.system.path("/var/lib/kilokv/data").exists())
+        self.assertEqual(self.owner("/var/lib/kilokv/data"), "kilokv:kilokv 700")
+
+    def check_mistyped_path(self):
+        """Neither a start nor an upgrade makes a database in a place that is not there."""
+        config = self.system.path("/etc/kilokv/kilokvd.toml")
+        text = config.read_text()
+        config.write_text(text.replace('"/var/lib/kilokv/data"', '"/var/lib/kilokv/dta"'))
+        self.assertNotEqual(config.read_text(), text)
+        self.install(OPTIONS.deb, "--reinstall")
+        service = Service(self.system).start()
+        self.assertEqual(service.process.wait(timeout=120), 1)
+        self.assertRegex(service.text(), "kilokvd cannot start .*/var/lib/kilokv/dta .*--create never")
+        service.stop()
+        self.assertFalse(self.system.path("/var/lib/kilokv/dta").exists())
+        config.write_text(text)
 
     def check_configuration_is_kept(self):
         text = self.system.path("/etc/kilokv/kilokvd.toml").read_text()
@@ -268,7 +283,15 @@ class Deb(InFolder):
         of = dict(steps)
         command = [*json.loads(of["ENTRYPOINT"]), *json.loads(of["CMD"])]
         self.assertEqual(command[-1], "127.0.0.1:7070")
-        service = self.start([*command[:-1], "127.0.0.1:0"], of["USER"].split(":")[0])
+        user = of["USER"].split(":")[0]
+        self.assertFalse(self.system.path(of["VOLUME"] + "/data").exists())
+        lacks = Service(self.system, [*command[:-1], "127.0.0.1:0"], user).start()
+        self.assertEqual(lacks.process.wait(timeout=120), 1)
+        self.assertIn("--create never", lacks.text())
+        lacks.stop()
+        once = self.system.run(*json.loads(of["ENTRYPOINT"]), "--create-database", user=user)
+        self.assertEqual(once, f"kilokvd: {of['VOLUME']}/data has a new, empty database\n")
+        service = self.start([*command[:-1], "127.0.0.1:0"], user)
         how = ("--endpoint", service.endpoint, "--token-file", TOKEN)
         self.system.run("kilokv", *how, "put", "a", "1", user="7070")
         self.assertEqual(self.system.run("kilokv", *how, "get", "a", user="7070"), "1\n")
