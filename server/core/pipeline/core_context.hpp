@@ -27,6 +27,7 @@
 #include "server/core/pipeline/batch.hpp"
 #include "server/core/pipeline/boundary_waiters.hpp"
 #include "server/core/pipeline/counters.hpp"
+#include "server/core/pipeline/hot_key_watch.hpp"
 #include "server/core/pipeline/pool.hpp"
 #include "server/core/pipeline/slow_log.hpp"
 #include "server/core/pipeline/stage_queue.hpp"
@@ -81,6 +82,7 @@ struct CoreContext {
   DatabaseEvents events;
   Counters counters;
   CoreMetrics metrics;
+  HotKeyWatch hot_keys;
   SlowLog slow{options};
   SyncWatch syncs{options, &events};
 

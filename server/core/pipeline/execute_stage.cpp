@@ -339,6 +339,7 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   core_->counters.add_batch(engine.execution());
   note_batch(engine.execution(), batch->columns.size(), &core_->metrics);
   const std::uint64_t postponed = core_->counters.add_outcomes(batch->results);
+  core_->hot_keys.note_batch(batch->columns, batch->results, core_->environment.clock->monotonic_us(), core_->secret);
   Unparkable unparkable;
   if (postponed > 0) unparkable = park_postponed(batch.get());
   for (const BatchPart& part : batch->parts) {
