@@ -1,4 +1,4 @@
-// The commands of kilokv (commands.hpp), except txn, which is in txn_command.cpp.
+// The commands of kilokv (commands.hpp), except those with files of their own (*_command.cpp).
 #include "client/cli/commands.hpp"
 
 #include <cstdio>
@@ -238,41 +238,6 @@ ExitCode run_parked_cancel(const CommonOptions& common, const CancelArguments& a
     std::cout << "cancelled " << *cancelled << '\n';
   }
   return *cancelled == 0 ? ExitCode::not_done : ExitCode::ok;
-}
-
-ExitCode run_status(const CommonOptions& common) {
-  const auto client = connect(common);
-  if (!client) return report(client.error());
-  const auto status = (*client)->status();
-  if (!status) return report(status.error());
-  nlohmann::ordered_json fields = {{"state", status->state},       {"server_version", status->version},
-                                   {"insecure", status->insecure}, {"strategy", status->strategy},
-                                   {"threads", status->threads},   {"shadow_rate", status->shadow_rate}};
-  for (const auto& [name, text] : status->settings) fields[name] = text;
-  for (const auto& [name, text] : status->details) fields[name] = text;
-  fields.update({{"device", status->device},
-                 {"device_model", status->device_model},
-                 {"device_reason", status->device_reason},
-                 {"uptime_seconds", status->uptime_seconds},
-                 {"recovery_seconds", status->recovery_seconds},
-                 {"state_hash", status->state_hash}});
-  for (const auto& [name, value] : status->counters) fields[name] = value;
-  if (common.output == OutputFormat::json) {
-    for (const auto& owner : status->memory) {
-      fields["memory"][owner.name] = {{"bytes", owner.bytes}, {"bound_bytes", owner.bound_bytes}};
-    }
-    std::cout << fields.dump() << '\n';
-    return ExitCode::ok;
-  }
-  for (const auto& field : fields.items()) {
-    const std::string value = field.value().is_string() ? field.value().get<std::string>() : field.value().dump();
-    std::printf("%-24s %s\n", field.key().c_str(), value.c_str());
-  }
-  for (const auto& owner : status->memory) {
-    const std::string bound = owner.bound_bytes == 0 ? "" : " of " + std::to_string(owner.bound_bytes);
-    std::printf("%-24s %s\n", ("memory of " + owner.name).c_str(), (std::to_string(owner.bytes) + bound).c_str());
-  }
-  return ExitCode::ok;
 }
 
 ExitCode run_log_level(const CommonOptions& common, const std::string& level) {

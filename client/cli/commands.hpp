@@ -39,6 +39,12 @@ struct CancelArguments {
   ParkedFilter filter;
 };
 
+// A command that shows what is now can show it again and again.
+struct WatchArguments {
+  std::uint64_t every_us = 0;  // 0: it shows it once
+  std::uint64_t count = 0;     // how often; 0: until it is ended
+};
+
 struct TxnArguments {
   std::string file = "-";    // -: standard input
   bool batch = false;        // sends all transactions as one request
@@ -59,7 +65,7 @@ ExitCode run_add(const CommonOptions& common, const std::string& key, std::int64
 ExitCode run_scan(const CommonOptions& common, const ScanArguments& arguments);
 ExitCode run_parked_list(const CommonOptions& common);
 ExitCode run_parked_cancel(const CommonOptions& common, const CancelArguments& arguments);
-ExitCode run_status(const CommonOptions& common);
+ExitCode run_status(const CommonOptions& common, const WatchArguments& watch);
 ExitCode run_txn(const CommonOptions& common, const TxnArguments& arguments);
 ExitCode run_log_level(const CommonOptions& common, const std::string& level);  // empty: only prints it
 ExitCode run_session_attach(const CommonOptions& common, const SessionArguments& arguments);

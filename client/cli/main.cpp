@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "client/cli/access_commands.hpp"
+#include "client/cli/activity_commands.hpp"
 #include "client/cli/bulk/bulk_flags.hpp"
 #include "client/cli/commands.hpp"
 #include "client/command_line/arguments.hpp"
@@ -301,8 +302,11 @@ int run(int argc, char** argv) {
   add_user(app.get(), &common, &action);
   add_token(app.get(), &common, &action);
   CLI::App* status = add_command(app.get(), "status", "Print the state of the server, its settings and its counters",
-                                 "  kilokv --output json status");
-  status->callback([&] { action = [&] { return run_status(common); }; });
+                                 "  kilokv --output json status\n  kilokv status --watch 2s");
+  WatchArguments watch;
+  add_watch(status, &watch);
+  status->callback([&] { action = [&] { return run_status(common, watch); }; });
+  add_activity(app.get(), &common, &action);
   std::string level;
   CLI::App* log_level =
       add_command(app.get(), "log-level",

@@ -136,6 +136,12 @@ class CoreDatabase final : public Database {
               std::function<void(Result<std::uint64_t>)> done) override;
   DatabaseStatus status() const override;
   const CoreMetrics& metrics() const override { return core_.metrics; }
+  HotKeys hot_keys(KeyUse use, std::size_t limit) const override {
+    return core_.hot_keys.top(use, limit, core_.environment.clock->monotonic_us());
+  }
+  std::vector<SessionInfo> list_sessions() const override {
+    return core_.sessions.all(core_.environment.clock->monotonic_us());
+  }
   void probe(std::function<void()> done) override {
     parts_->execute.post(nullptr,
                          [this, done = std::move(done)] { core_.when_answered(core_.executed.batch(), done); });

@@ -16,10 +16,12 @@
 #include "server/core/database_events.hpp"
 #include "server/core/database_status.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/hot_keys.hpp"
 #include "server/core/metrics.hpp"
 #include "server/core/options.hpp"
 #include "server/core/reads/scan.hpp"
 #include "server/core/request.hpp"
+#include "server/core/sessions/session_info.hpp"
 #include "server/core/sessions/session_list.hpp"
 #include "server/core/sessions/upload.hpp"
 #include "server/core/slow_transaction.hpp"
@@ -113,6 +115,10 @@ class Database {
   virtual DatabaseStatus status() const = 0;
   // What the pipeline measures. It lives as long as the database.
   virtual const CoreMetrics& metrics() const = 0;
+  // The most used keys of the last seconds, at most `limit`. Keys are data: the caller checks who may see them.
+  virtual HotKeys hot_keys(KeyUse use, std::size_t limit) const = 0;
+  // All open sessions, in no order. Takes about as long as 100 bytes of a message for each.
+  virtual std::vector<SessionInfo> list_sessions() const = 0;
 
   // Goes the way of a request, without a transaction: `done` is called when the executor has taken the probe, and
   // everything that was executed before it is durable and answered. Never called if a stage hangs. Nothing refuses it.

@@ -87,6 +87,9 @@ class ConnectionAccount {
   std::int64_t inspected_ms() const { return inspected_ms_; }
   // Bytes received since the last inspection.
   std::uint64_t received_since() const;
+  // At the last look, and at the last inspection.
+  std::uint64_t received() const { return received_; }
+  std::uint64_t open_calls() const { return calls_.open(); }
   bool has_calls() const { return calls_.open() > 0; }
   // At the last inspection, no call was open, and some had ended since the one before. What came for them, and was no
   // whole message, is gone.

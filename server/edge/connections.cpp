@@ -119,6 +119,22 @@ ConnectionCounts Connections::counts() const {
           refused_.load(std::memory_order_relaxed), cut_off_.load(std::memory_order_relaxed)};
 }
 
+std::vector<ConnectionInfo> Connections::list() const {
+  const std::int64_t now = now_ms();
+  std::vector<ConnectionInfo> open;
+  const std::lock_guard lock(mutex_);
+  open.reserve(connections_.size());
+  for (const auto& [number, connection] : connections_) {
+    const ConnectionAccount& account = connection.account;
+    open.push_back({.peer = connection.peer.name,
+                    .age_ms = now - connection.accepted_ms,
+                    .received_bytes = account.received(),
+                    .open_calls = account.open_calls(),
+                    .unfinished_bytes = account.held()});
+  }
+  return open;
+}
+
 void Connections::accept_connections() {
   std::array<epoll_event, 16> events{};
   bool had_room = true;
@@ -242,7 +258,7 @@ bool Connections::admit(int connection, PeerName peer) {
   const ConnectionAccount account(&limits_, callbacks_.use_of(peer.name), now);
   turns_.begin(number, peer.address, now);
   callbacks_.on_open(peer.name);
-  connections_.emplace(number, Connection{std::move(duplicate), std::move(peer), account});
+  connections_.emplace(number, Connection{std::move(duplicate), std::move(peer), account, now});
   count_open();
   accepted_.fetch_add(1, std::memory_order_relaxed);
   return true;

@@ -23,7 +23,7 @@
 //
 // Other parts may name connections that must end, too.
 //
-// Thread safety: two threads of its own; any thread may call counts(). One accepts and hands over. gRPC reads from a
+// Thread safety: two threads of its own; any thread may call counts() and list(). One accepts and hands over. gRPC reads from a
 // new connection in that thread, for as long as data comes, so a flood can keep it busy. The other one looks for ends
 // and floods, and so frees the first.
 #pragma once
@@ -55,6 +55,15 @@ struct ConnectionCounts {
   std::uint64_t accepted = 0;  // since the start
   std::uint64_t refused = 0;   // likewise: beyond a limit
   std::uint64_t cut_off = 0;   // likewise: floods
+};
+
+// An open connection, for people. The calls and bytes are as of the last look at it.
+struct ConnectionInfo {
+  std::string peer;  // such as ipv4:127.0.0.1:1234
+  std::int64_t age_ms = 0;
+  std::uint64_t received_bytes = 0;  // since it began
+  std::uint64_t open_calls = 0;
+  std::uint64_t unfinished_bytes = 0;  // of messages that lack their end
 };
 
 class Connections {
@@ -107,12 +116,15 @@ class Connections {
   void stop();
 
   ConnectionCounts counts() const;
+  // All open connections, in no order.
+  std::vector<ConnectionInfo> list() const;
 
  private:
   struct Connection {
     Descriptor descriptor;  // a duplicate
     PeerName peer;
     ConnectionAccount account;
+    std::int64_t accepted_ms = 0;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
   };
@@ -163,7 +175,7 @@ class Connections {
   std::atomic<std::uint32_t> open_{0};
   std::atomic<std::uint64_t> accepted_{0}, refused_{0}, cut_off_{0};
 
-  std::mutex mutex_;                                 // of these:
+  mutable std::mutex mutex_;                         // of these:
   std::unordered_map<int, Connection> connections_;  // by the duplicate's number
   std::unordered_map<std::string, std::uint32_t> by_address_;
   std::unordered_set<std::string> names_;  // of the peers

@@ -8,9 +8,11 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "server/core/access/access_check.hpp"
 #include "server/core/clients/client.hpp"
+#include "server/edge/connections.hpp"
 #include "server/service/answer_account.hpp"
 #include "server/service/call_metrics.hpp"
 #include "server/service/decode_queue.hpp"
@@ -34,6 +36,8 @@ struct CallEnvironment {
   RefusalLog refusals = {};
   Traces traces = {};
   std::atomic<std::uint32_t> open_connections{0};
+  // All open connections; empty until the port is open.
+  std::function<std::vector<ConnectionInfo>()> connections = {};
   std::atomic<std::uint64_t> http_bytes{0};  // memory of the pages over HTTP, and of their connections
   DecodeQueue decode{options.waiting_messages_max(), "--grpc-memory-max", options.message_bytes_max};
 

@@ -191,6 +191,7 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   };
   callbacks.on_report = log_connections;
   started->connections_ = std::make_unique<Connections>(std::move(*listener), limits, std::move(callbacks));
+  service->environment()->connections = [open = started->connections_.get()] { return open->list(); };
   return started;
 }
 

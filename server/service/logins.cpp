@@ -190,6 +190,12 @@ void Logins::forget_connection(const std::string& peer) {
   shown_.erase(peer);
 }
 
+std::string Logins::user_of(const std::string& peer) {
+  const std::lock_guard lock(mutex_);
+  const auto found = shown_.find(peer);
+  return found == shown_.end() || found->second.login == nullptr ? std::string() : found->second.login->user;
+}
+
 void Logins::note_refused(const std::string& peer, const Status& why) {
   if (const std::uint64_t count = refused_.count()) {
     audit_log()->warn("kilokvd refused logins refused={} last_peer={} reason=\"{}\"", count, one_line(peer),

@@ -109,6 +109,8 @@ class Logins {
   // The peers of those that were found since the last call.
   std::vector<std::string> take_lost_connections();
   void forget_connection(const std::string& peer);
+  // The user of the last call with a login on the connection of this peer; empty: none.
+  std::string user_of(const std::string& peer);
   // Ends the calls of a connection whose messages are late. Returns their number.
   std::size_t end_late_calls(const std::string& peer, const Status& status, bool is_again);
   // What the calls of a connection use (ClientTable::use_of).

@@ -99,6 +99,10 @@ class KiloKvService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* Status(CallContext* context);
   grpc::ServerGenericBidiReactor* ChangeAccess(CallContext* context);
   grpc::ServerGenericBidiReactor* ListAccess(CallContext* context);
+  grpc::ServerGenericBidiReactor* ListHotKeys(CallContext* context);
+  grpc::ServerGenericBidiReactor* ListSlow(CallContext* context);
+  grpc::ServerGenericBidiReactor* ListSessions(CallContext* context);
+  grpc::ServerGenericBidiReactor* ListConnections(CallContext* context);
   grpc::ServerGenericBidiReactor* SetLogLevel(CallContext* context);
 
   void end_without_login(const Database& database);

@@ -190,6 +190,8 @@ class CheckingDatabase final : public Database {
     return {};
   }
   const CoreMetrics& metrics() const override { return metrics_; }
+  std::vector<SessionInfo> list_sessions() const override { return {}; }
+  HotKeys hot_keys(KeyUse /*use*/, std::size_t /*limit*/) const override { return {}; }
   std::vector<SlowTransaction> slow_transactions() const override { return {}; }
   void drain(std::function<void()> answered, std::function<void()> done) override {
     answered();
@@ -208,10 +210,11 @@ class CheckingDatabase final : public Database {
 };
 
 // tests/fuzz/seeds.py has the same order.
-constexpr std::array<const char*, 16> kMethods = {"Execute",      "UploadReadSet", "OpenSession",   "KeepSessionAlive",
+constexpr std::array<const char*, 20> kMethods = {"Execute",      "UploadReadSet", "OpenSession",   "KeepSessionAlive",
                                                   "CloseSession", "Get",           "Scan",          "ListParked",
                                                   "Cancel",       "Status",        "ExecuteBatch",  "Session",
-                                                  "ChangeAccess", "ListAccess",    "AttachSession", "SetLogLevel"};
+                                                  "ChangeAccess", "ListAccess",    "AttachSession", "SetLogLevel",
+                                                  "ListHotKeys",  "ListSlow",      "ListSessions",  "ListConnections"};
 constexpr std::size_t kSession = 11, kMessagesMax = 8;
 
 // A call that sends all messages, and reads the answers meanwhile.

@@ -29,7 +29,8 @@ from programs import Server, temporary_folder  # noqa: E402
 DUMP = ROOT / "build" / "fuzz" / "tests" / "bin" / "dump_database"
 # In the order of fuzz_requests.cpp.
 METHODS = ["Execute", "UploadReadSet", "OpenSession", "KeepSessionAlive", "CloseSession", "Get", "Scan", "ListParked",
-           "Cancel", "Status", "ExecuteBatch", "Session", "ChangeAccess", "ListAccess", "AttachSession", "SetLogLevel"]
+           "Cancel", "Status", "ExecuteBatch", "Session", "ChangeAccess", "ListAccess", "AttachSession", "SetLogLevel",
+           "ListHotKeys", "ListSlow", "ListSessions", "ListConnections"]
 # In the order of fuzz_long_messages.cpp.
 LONG_MESSAGES = ["ExecuteBatch", "Session", "LongTransaction", "Transaction", "TransactionColumns", "Execute", "UploadReadSet",
                  "Get", "Cancel", "ChangeAccess"]

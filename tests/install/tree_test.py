@@ -129,7 +129,7 @@ class Tree(unittest.TestCase):
     def test_the_protocol_is_there(self):
         protocol = self.tree / "share" / "kilokv" / "proto"
         files = sorted(str(path.relative_to(protocol)) for path in protocol.rglob("*") if path.is_file())
-        self.assertEqual(files, ["kilokv/v1/columns.proto", "kilokv/v1/kilokv.proto", "kilokv/v1/transaction.proto"])
+        self.assertEqual(files, ["kilokv/v1/activity.proto", "kilokv/v1/columns.proto", "kilokv/v1/kilokv.proto", "kilokv/v1/transaction.proto"])
         out = self.folder / "descriptor"
         run("protoc", f"--proto_path={protocol}", f"--descriptor_set_out={out}", *files)
         self.assertGreater(out.stat().st_size, 0)

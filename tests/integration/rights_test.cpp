@@ -228,6 +228,15 @@ auto on_other_session(grpc::Status (v1::KiloKV::Stub::*method)(grpc::ClientConte
   };
 }
 
+// A list that asks for the usual number of entries.
+template <class Request, class Response>
+auto raw_list(grpc::Status (v1::KiloKV::Stub::*method)(grpc::ClientContext*, const Request&, Response*)) {
+  return [method](Caller* caller) {
+    Response response;
+    return caller->raw(method, Request(), &response);
+  };
+}
+
 Error upload(Caller* caller, const std::string& session) {
   v1::UploadReadSetRequest request;
   v1::UploadReadSetResponse response;
@@ -368,6 +377,10 @@ void add_server_calls(std::vector<Call>* calls) {
   calls->insert(
       calls->end(),
       {{"Status", Need::metrics, [](Caller* c) { return error_of(c->client->status()); }},
+       {"ListHotKeys", Need::metrics, raw_list(&v1::KiloKV::Stub::ListHotKeys)},
+       {"ListSlow", Need::metrics, raw_list(&v1::KiloKV::Stub::ListSlow)},
+       {"ListSessions", Need::metrics, raw_list(&v1::KiloKV::Stub::ListSessions)},
+       {"ListConnections", Need::metrics, raw_list(&v1::KiloKV::Stub::ListConnections)},
        {"ListParked", Need::admin, [](Caller* c) { return error_of(c->client->list_parked()); }},
        {"Cancel of a parked transaction", Need::admin,
         [](Caller* c) { return error_of(c->client->cancel_parked(std::uint64_t{1})); }, ErrorCode::not_found},

@@ -26,7 +26,7 @@ import sys
 ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine/*"]
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
-    "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "histogram", "metrics",
+    "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "histogram", "hot_keys", "metrics",
     "one_line", "options", "position", "request", "request_identity", "shown_key", "slow_transaction", "trace_parent",
     "threads", "bytes")]
 CORE_ACCESS = "server/core/access"
@@ -34,7 +34,8 @@ CORE_CLIENTS = "server/core/clients"
 CORE_ROOMS = ["server/core/memory", "server/core/sessions", "server/core/waiting", "server/core/reads"]
 # What the server's other rooms see of core: the types that cross its border, and for the service the database itself.
 CORE_FACE = [*CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, "server/core/database", "server/core/reads/scan.hpp",
-             "server/core/sessions/session_list.hpp", "server/core/sessions/upload.hpp",
+             "server/core/sessions/session_info.hpp", "server/core/sessions/session_list.hpp",
+             "server/core/sessions/upload.hpp",
              "server/core/waiting/parked_transaction.hpp"]
 FACADE = "engine/engine.hpp"
 # What the facade may not drag along, and what of it it may.
@@ -76,7 +77,7 @@ MAY_INCLUDE = {
     "client/lib/include": [],
     "client/lib/src": [CLIENT_FACE, "tls", PROTOCOL],
     "client/command_line": [CLIENT_FACE],
-    "client/cli": [CLIENT_FACE, "client/command_line", "client/cli/bulk"],
+    "client/cli": [CLIENT_FACE, "client/command_line", "client/cli/bulk", "client/measure"],
     "client/cli/bulk": [CLIENT_FACE, "client/command_line", "client/cli", "client/measure"],
     "client/examples": [CLIENT_FACE],
     "client/measure": [CLIENT_FACE],

@@ -14,7 +14,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROTOS = ["kilokv/v1/transaction.proto", "kilokv/v1/columns.proto", "kilokv/v1/kilokv.proto"]
+PROTOS = ["kilokv/v1/transaction.proto", "kilokv/v1/columns.proto", "kilokv/v1/activity.proto",
+          "kilokv/v1/kilokv.proto"]
 
 
 def describe(folder):

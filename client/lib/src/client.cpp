@@ -18,18 +18,29 @@
 namespace kilokv::client {
 namespace {
 
-// Adds every number of every section, by the name of its field.
-void add_counters(const google::protobuf::Message& message, std::map<std::string, std::uint64_t>* counters) {
-  using google::protobuf::FieldDescriptor;
-  const auto* fields = message.GetDescriptor();
+using google::protobuf::FieldDescriptor;
+
+// Adds every number of a section, by the name of its field. Returns their names.
+std::vector<std::string> add_numbers(const google::protobuf::Message& section,
+                                     std::map<std::string, std::uint64_t>* counters) {
+  std::vector<std::string> names;
+  const auto* fields = section.GetDescriptor();
   for (int i = 0; i < fields->field_count(); ++i) {
     const FieldDescriptor* field = fields->field(i);
-    if (field->is_repeated()) continue;
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      add_counters(message.GetReflection()->GetMessage(message, field), counters);
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
-      (*counters)[field->name()] = message.GetReflection()->GetUInt64(message, field);
-    }
+    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_UINT64) continue;
+    (*counters)[field->name()] = section.GetReflection()->GetUInt64(section, field);
+    names.push_back(field->name());
+  }
+  return names;
+}
+
+void add_sections(const v1::StatusResponse& response, ServerStatus* status) {
+  const auto* fields = response.GetDescriptor();
+  for (int i = 0; i < fields->field_count(); ++i) {
+    const FieldDescriptor* field = fields->field(i);
+    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const google::protobuf::Message& section = response.GetReflection()->GetMessage(response, field);
+    status->sections.emplace_back(field->name(), add_numbers(section, &status->counters));
   }
 }
 
@@ -59,7 +70,7 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   for (const v1::MemoryOwner& owner : response.memory().owners()) {
     status.memory.push_back({owner.name(), owner.bytes(), owner.bound_bytes()});
   }
-  add_counters(response, &status.counters);
+  add_sections(response, &status);
   return status;
 }
 

@@ -129,6 +129,35 @@ std::vector<SessionId> SessionTable::of_user(std::string_view user) const {
   return ids;
 }
 
+std::vector<SessionInfo> SessionTable::all(TimeUs now_us) const {
+  std::vector<SessionInfo> sessions;
+  sessions.reserve(count());
+  std::vector<std::shared_ptr<Session>> of_shard;
+  for (const Shard& shard : shards_) {
+    of_shard.clear();
+    {
+      const std::scoped_lock lock(shard.mutex);
+      for (const auto& [id, session] : shard.sessions) of_shard.push_back(session);
+    }
+    for (const std::shared_ptr<Session>& session : of_shard) {
+      const std::scoped_lock lock(session->mutex);
+      if (session->closed) continue;
+      sessions.push_back({.id = session->id,
+                          .user = session->user,
+                          .lease_us = session->lease_us,
+                          .left_us = session->deadline_us - now_us,
+                          .holder = session->newest_holder,
+                          .acknowledged_through = session->acknowledged_through,
+                          .requests = session->requests.size(),
+                          .in_flight = session->in_flight,
+                          .uploads = session->uploads.size(),
+                          .stored_bytes = session->stored_bytes,
+                          .reserved_bytes = session->reserved_bytes});
+    }
+  }
+  return sessions;
+}
+
 void SessionTable::adopt(const std::shared_ptr<Client>& client) {
   if (client == nullptr || client->user().empty()) return;
   std::vector<SessionId> sessions;

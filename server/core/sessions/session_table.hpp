@@ -57,6 +57,7 @@
 #include "server/core/sessions/attached_sinks.hpp"
 #include "server/core/sessions/session_list.hpp"
 #include "server/core/sessions/session_owner.hpp"
+#include "server/core/sessions/session_info.hpp"
 #include "server/core/sessions/stored_results.hpp"
 #include "server/core/sessions/upload.hpp"
 
@@ -140,6 +141,8 @@ class SessionTable {
   void adopt(const std::shared_ptr<Client>& client);
   // All open sessions of a user. Takes time for each session of all users.
   std::vector<SessionId> of_user(std::string_view user) const;
+  // All open sessions, in no order. Takes time for each session. It locks one session at a time.
+  std::vector<SessionInfo> all(TimeUs now_us) const;
   // FAILED_PRECONDITION: there is no such session. PERMISSION_DENIED: it belongs to another user.
   Status check_owner(const SessionId& id, const Client* client) const;
   // The same, and FAILED_PRECONDITION: another client has attached to it.

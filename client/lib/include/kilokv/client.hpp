@@ -181,6 +181,8 @@ struct ServerStatus {
   double uptime_seconds = 0, recovery_seconds = 0;
   std::vector<std::pair<std::string, std::string>> settings, details;  // name and value, in the server's order
   std::map<std::string, std::uint64_t> counters;
+  // The sections of StatusResponse, in its order, with the names of their counters.
+  std::vector<std::pair<std::string, std::vector<std::string>>> sections;
   // What each part of the server holds of the memory, and the most that it may hold. A bound of 0: the part shares the
   // bound of "values".
   struct MemoryOwner {

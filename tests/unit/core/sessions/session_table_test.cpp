@@ -44,6 +44,27 @@ TEST_F(SessionTableTest, ARetryInFlightGetsTheStoredPartAtOnceAndTheRestLive) {
   EXPECT_EQ(retry->indices(), (Indices{1, 0}));
 }
 
+TEST_F(SessionTableTest, ListsTheOpenSessionsWithWhatTheyHold) {
+  ASSERT_EQ(table_.all(now_us_).size(), 1u);
+  EXPECT_EQ(table_.all(now_us_).front().requests, 0u);
+  RequestHeader first = header(1, 2, sink());
+  first.stored_bytes_max = 1000;
+  ASSERT_EQ(table_.begin(first, now_us_).kind, Kind::run);
+  begin(2, 1, sink());
+  deliver(2, {0}, 5);
+  const SessionInfo info = table_.all(now_us_).front();
+  EXPECT_EQ(info.id, kId);
+  EXPECT_EQ(info.requests, 2u);
+  EXPECT_EQ(info.in_flight, 1u);
+  EXPECT_GT(info.stored_bytes, 0u);
+  EXPECT_GT(info.reserved_bytes, 0u);
+  EXPECT_EQ(info.acknowledged_through, 0u);
+  EXPECT_EQ(info.left_us, info.lease_us);
+  EXPECT_EQ(table_.all(now_us_ + info.lease_us + 1).front().left_us, -1);
+  ASSERT_TRUE(table_.close(kId).ok());
+  EXPECT_TRUE(table_.all(now_us_).empty()) << "what is closed is not shown, though a request of it is in flight";
+}
+
 TEST_F(SessionTableTest, OtherContentUnderTheSameNumberIsRefused) {
   begin(1, 2, sink());
   RequestHeader other = header(1, 2, sink());
