@@ -101,6 +101,8 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
        {kGroup, "memory-limit", Unit::size, &o->database.memory_limit,
         "most memory of the server; when the part of it that is for data is full, new data is refused, and reads and "
         "deletes go on; 0: 70% of the memory of the machine, or of its cgroup if that has less"},
+       {kGroup, "read-only", Unit::on_off, &o->database.read_only,
+        "whether the server refuses everything that changes data, sessions, users, roles or tokens"},
        {kGroup, "drain-timeout", Unit::duration, &o->drain_timeout_us,
         "time to finish accepted work after SIGTERM or SIGINT; a second signal ends the server at once"},
        {kGroup, "log-level", Unit::text, &o->log_level,
@@ -209,6 +211,21 @@ void add_storage(ServerOptions* options, std::vector<Setting>* s) {
         "time for which log records before the checkpoint are kept"},
        {kStorage, "history-bytes-max", Unit::size, &storage->history_bytes_max,
         "most bytes of log records before the checkpoint"},
+       {kStorage, "backup-rate-max", Unit::size, &options->service.backup_rate_max,
+        "most bytes per second that a backup reads and sends"},
+       {kStorage, "backup-age-max", Unit::duration, &options->service.backup_age_us_max,
+        "time from its begin for which the server keeps what a backup needs, so that the backup can go on after a lost "
+        "connection"},
+       {kStorage, "archive-dir", Unit::text, &storage->archive_dir,
+        "directory to which log records are copied, for a restore to any moment after a backup; empty: none"},
+       {kStorage, "archive-interval", Unit::duration, &storage->archive_interval_us,
+        "longest time after which a durable log record is in the archive"},
+       {kStorage, "archive-lag-max", Unit::size, &storage->archive_lag_max,
+        "most bytes of log that are kept because a backup or the archive still needs them; beyond it the backup ends, "
+        "and the archive ends unless it is required"},
+       {kStorage, "archive-required", Unit::on_off, &storage->archive_required,
+        "whether new work is refused, instead of ending the archive, when the archive lacks more than "
+        "--archive-lag-max"},
        {kStorage, "disk-reserve", Unit::size, &storage->disk_reserve_bytes,
         "free space of the file system that new work may not use"},
        {kStorage, "log-buffer", Unit::size, &storage->log_buffer_bytes, "size of one memory buffer of the log"},

@@ -238,6 +238,9 @@ class Server {
       spdlog::warn("kilokvd finds a path that others have rights to, and cannot take them away path=\"{}\"",
                    one_line(path));
     };
+    storage.on_archive_problem = [](const std::string& why, bool ended) {
+      spdlog::error("kilokvd archive {} reason=\"{}\"", ended ? "ended" : "has a problem", one_line(why));
+    };
     note(manager_->starting("opening the files of the database", kStartStepUs));
     events_.add_to(&storage);
     Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(storage);
@@ -261,6 +264,7 @@ class Server {
     Status status;
     if (!options_.port_file.empty()) status = write_port_file(options_.port_file, grpc_->port());
     if (!status.ok()) return status;
+    if (options_.database.read_only) spdlog::warn("kilokvd only reads: it refuses everything that changes data");
     log_ready();
     note(manager_->ready("serving on " + grpc_->endpoint()));
     keep_alive();

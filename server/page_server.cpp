@@ -95,6 +95,8 @@ void PageServer::add_sources() {
     add_pipeline(report.database, database->metrics(), options_.database, facts, families);
     add_log(report.database, database->metrics(), *log_, options_.database, options_.storage.disk_reserve_bytes,
             families);
+    add_backups(service_->environment()->backups, report.database.log.archive, *log_, options_.storage.archive_lag_max,
+                families);
   });
   pages_.add_source([facts](const ServerReport& report, Families* families) {
     add_memory(report, families);

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,7 @@
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
 #include "engine/txn/results.hpp"
+#include "server/core/backup.hpp"
 #include "server/core/request_identity.hpp"
 
 namespace kilokv::server {
@@ -81,12 +83,22 @@ struct StoredSession {
   // A session with many results comes in several pieces, each with a part of the results, in order.
   std::uint64_t piece = 0;
   std::uint64_t holder = 0;  // the last one whose attach is durable
+  bool frozen = false;       // of an earlier incarnation: it answers what it stored, and takes no new number
+};
+
+// A restore from a backup begins a new incarnation of the database. A database that was never restored has its own id
+// as that of its incarnation.
+struct Incarnation {
+  std::array<unsigned char, 16> id{};
+  BatchNumber after_batch = 0;  // the last batch that was restored; 0: the database was never restored
+  Version first_version = 1;    // no version of this incarnation is less
 };
 
 // What start-up learns before it visits the first record.
 struct DatabaseIdentity {
   std::array<unsigned char, 16> id{};
   engine::KeyHashSecret key_secret;
+  Incarnation incarnation = {};
 };
 
 // The position of a recovered database.
@@ -131,6 +143,12 @@ class RecoveryVisitor {
 // may use that part, so that they go on when the disk is full.
 enum class LogUse : std::uint8_t { new_data, reads_and_deletes };
 
+struct ArchiveUsage {
+  bool on = false, ended = false;  // ended: it does not go on before the next start
+  BatchNumber batch = 0;           // the last one in it
+  std::uint64_t lag_bytes = 0;     // of durable records that it lacks
+};
+
 struct LogUsage {
   std::uint64_t free_bytes = 0;              // on the file system
   std::uint64_t disk_bytes = 0;              // the size of the file system; 0: unknown
@@ -139,7 +157,8 @@ struct LogUsage {
   std::uint64_t memory_bytes = 0;            // of its buffers
   std::uint64_t bytes_since_checkpoint = 0;  // of log records
   BatchNumber first_batch = 0;               // oldest kept
-  bool short_of_space = false;               // a checkpoint soon, and a trim after it, would help
+  ArchiveUsage archive;
+  bool short_of_space = false;  // a checkpoint soon, and a trim after it, would help
 };
 
 // Thread safety: any thread may call reserve, release and usage. Only the log worker calls append. Only the checkpoint
@@ -189,6 +208,12 @@ class CommitLog {
   // Drops log records that the checkpoint covers and that the retention no longer needs. (Both retention limits are
   // storage options.) If the disk is short of space, drops all that the checkpoint covers.
   virtual Status trim(TimeUs now_us) = 0;
+
+  // A snapshot of everything that is durable now. The caller destroys it before the log. Any thread may call this after
+  // end_recovery().
+  virtual Result<std::unique_ptr<BackupSource>> open_backup() {
+    return Status(StatusCode::unimplemented, "this commit log makes no backups");
+  }
 
   virtual LogUsage usage() const = 0;
 };

@@ -23,6 +23,7 @@
 #include "server/core/pipeline/engine_monitor.hpp"
 #include "server/core/pipeline/execute_stage.hpp"
 #include "server/core/pipeline/log_stage.hpp"
+#include "server/core/pipeline/read_only.hpp"
 #include "server/core/pipeline/session_changes.hpp"
 #include "server/core/reads/reader.hpp"
 #include "server/core/waiting/waiting.hpp"
@@ -99,6 +100,7 @@ class CoreDatabase final : public Database {
   void abandon(const SubmittedRequest& request) override { parts_->execute.abandon(request); }
   void open_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login, DurationUs lease_us,
                     std::function<void(Result<SessionId>, DurationUs)> done) override {
+    if (core_.options.read_only) return done(read_only_refusal("OpenSession").as_not_run(), 0);
     parts_->sessions.open(client, std::move(login), lease_us, std::move(done));
   }
   Status keep_alive(const std::shared_ptr<Client>& client, const HeldSession& session) override {
@@ -110,10 +112,12 @@ class CoreDatabase final : public Database {
   }
   void close_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login, const HeldSession& session,
                      std::function<void(Status)> done) override {
+    if (core_.options.read_only) return done(read_only_refusal("CloseSession").as_not_run());
     parts_->sessions.close(client, std::move(login), session, std::move(done));
   }
   void attach_session(std::shared_ptr<Client> client, std::shared_ptr<const Login> login, const AttachTarget& target,
                       std::function<void(Result<SessionList>)> done, AttachBegins begins) override {
+    if (core_.options.read_only && target.holder == 0) return done(read_only_refusal("AttachSession").as_not_run());
     parts_->sessions.attach(client, std::move(login), target, std::move(begins), std::move(done));
   }
   Status add_results(const AttachTarget& target, SessionList* list) const override {
@@ -127,6 +131,7 @@ class CoreDatabase final : public Database {
   TimeUs time_of_day() const override { return core_.time_of_day(); }
   void change_access(std::shared_ptr<Client> client, AccessEdit edit, std::function<void(Result<BatchNumber>)> done,
                      AccessChangeBegins begins) override {
+    if (core_.options.read_only) return done(read_only_refusal("ChangeAccess").as_not_run());
     parts_->access.make(client, std::move(edit), std::move(begins), std::move(done));
   }
   void scan(ScanRequest request, std::function<void(Result<ScanPage>)> done) override;
@@ -134,6 +139,10 @@ class CoreDatabase final : public Database {
                    std::function<void(Result<ParkedPage>)> done) override;
   void cancel(std::shared_ptr<Client> client, CancelTarget target,
               std::function<void(Result<std::uint64_t>)> done) override;
+  Result<std::unique_ptr<BackupSource>> open_backup() override {
+    if (core_.draining.load(std::memory_order_acquire)) return draining().as_not_run();
+    return core_.log->open_backup();
+  }
   DatabaseStatus status() const override;
   const CoreMetrics& metrics() const override { return core_.metrics; }
   HotKeys hot_keys(KeyUse use, std::size_t limit) const override {
@@ -186,6 +195,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   core_.engine = recovery.take_engine();
   core_.data.set_held(core_.engine->memory());
   core_.secret = recovery.secret();
+  core_.incarnation = recovery.incarnation();
   core_.queue.recovered_value(recovery.largest_value());
   core_.access.recovered(recovery.take_access());
   const Position at{position->batch, position->next_version, position->tombstone_floor, position->time_us,
@@ -401,6 +411,7 @@ DatabaseStatus CoreDatabase::status() const {
   status.checkpoint_age_seconds = core_.metrics.without_checkpoint.seconds(now);
   status.abandoned = counters.abandoned;
   status.slow = core_.slow.counts();
+  status.incarnation = core_.incarnation;
   return status;
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/engine.hpp"
 #include "server/core/access/access.hpp"
+#include "server/core/backup.hpp"
 #include "server/core/clients/client.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/core/database_events.hpp"
@@ -111,6 +112,12 @@ class Database {
   // cancelled when the cancel is durable. `done` then gets their number.
   virtual void cancel(std::shared_ptr<Client> client, CancelTarget target,
                       std::function<void(Result<std::uint64_t>)> done) = 0;
+
+  // A snapshot of everything that is durable now, for a backup. The caller destroys it before the log. UNAVAILABLE:
+  // draining.
+  virtual Result<std::unique_ptr<BackupSource>> open_backup() {
+    return Status(StatusCode::unimplemented, "this database makes no backups");
+  }
 
   virtual DatabaseStatus status() const = 0;
   // What the pipeline measures. It lives as long as the database.

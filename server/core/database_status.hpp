@@ -46,6 +46,7 @@ struct DatabaseStatus {
   double execution_running_seconds = 0, append_running_seconds = 0, checkpoint_running_seconds = 0,
          checkpoint_age_seconds = 0;
   std::array<std::uint64_t, kSlowReasons> slow{};  // transactions that were slow since the start, by SlowReason
+  Incarnation incarnation;
 };
 
 }  // namespace kilokv::server

@@ -17,6 +17,7 @@
 //   storage.checkpoint.flush     kill, error: records and sessions written, not yet durable
 //   storage.checkpoint.commit    kill, error: records and sessions durable, the old checkpoint still counts
 //   storage.checkpoint.committed kill, error: the new checkpoint counts, what it replaces is not yet removed
+//   storage.archive.write        error: before a file of the archive is written
 //   storage.trim.files           kill, error: the new start of the log is durable, its files are not yet removed
 //   core.execute.before          hang: the executor has a batch, and does not run it
 //   core.execute.lost_writes     the writes of the batch are left out of its record: the mutation for the shadow check

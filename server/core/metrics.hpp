@@ -84,6 +84,9 @@ struct LogMetrics {
   std::atomic<std::uint64_t> written_bytes{0};  // of log records
   // What recovery has read so far: records of the checkpoint, and batches after it.
   std::atomic<std::uint64_t> recovered_records{0}, recovered_batches{0};
+  std::atomic<std::uint64_t> archive_failures{0};  // files of the archive that could not be written
+  // Batches that the log did not have any more when the archive began. 0 again after a backup: it has them.
+  std::atomic<std::uint64_t> archive_gap_batches{0};
 };
 
 }  // namespace kilokv::server

@@ -67,6 +67,7 @@ struct DatabaseOptions {
   DurationUs tombstone_retention_us = DurationUs{3600} * 1000000;
   // Memory: --memory-limit, and the part of it that is for data (server/memory_plan.hpp). 0: no limit.
   std::uint64_t memory_limit = 0, data_bytes_max = 0;
+  bool read_only = false;                                     // no data changes (core/pipeline/read_only.hpp)
   bool certificates_log_in = false;                           // clients show certificates, and may log in with them
   std::uint64_t pools_bytes_max = std::uint64_t{320} << 20;   // of empty requests and batches that are kept for later
   std::uint64_t dropped_bytes_max = std::uint64_t{32} << 20;  // of keys that a checkpoint has still to remove

@@ -146,6 +146,38 @@ void add_pipeline(const DatabaseStatus& status, const CoreMetrics& core, const D
   add_clock(core, families);
 }
 
+void add_backups(const BackupMetrics& backups, const ArchiveUsage& archive, const LogMetrics& log,
+                 std::uint64_t lag_max, Families* families) {
+  Families::Family ended =
+      families->counter("kilokv_backups_total", "Streams of backups that ended: with the end, without, or by an error");
+  ended.add(load(backups.complete), {{"result", "complete"}});
+  ended.add(load(backups.interrupted), {{"result", "interrupted"}});
+  ended.add(load(backups.failed), {{"result", "failed"}});
+  families->gauge("kilokv_backup_running", "Whether a backup is being streamed: 1 or 0")
+      .add(backups.is_running ? 1 : 0);
+  families->counter("kilokv_backup_sent_bytes_total", "Bytes of backups that were sent, in bytes")
+      .add(load(backups.sent_bytes));
+  families
+      ->gauge("kilokv_backup_last_complete_timestamp_seconds",
+              "When the last backup since the start was complete, in seconds since 1970; 0: none was")
+      .add(backups.last_complete);
+  families->gauge("kilokv_archive_enabled", "Whether the server has an archive (--archive-dir): 1 or 0")
+      .add(archive.on ? 1 : 0);
+  families->gauge("kilokv_archive_ended", "Whether the archive has ended, and lacks all later batches: 1 or 0")
+      .add(archive.ended ? 1 : 0);
+  families->gauge("kilokv_archive_batch", "Number of the last batch in the archive").add(number(archive.batch));
+  families->gauge("kilokv_archive_lag_bytes", "Durable log records that the archive lacks, in bytes")
+      .add(number(archive.lag_bytes));
+  families->gauge("kilokv_archive_lag_limit_bytes", "Log that is kept for the archive (--archive-lag-max), in bytes")
+      .add(number(lag_max));
+  families->counter("kilokv_archive_failures_total", "How often a file of the archive could not be written")
+      .add(load(log.archive_failures));
+  families
+      ->gauge("kilokv_archive_gap_batches",
+              "Batches that are neither in the archive nor in a backup, because the log lacked them at the start")
+      .add(load(log.archive_gap_batches));
+}
+
 void add_log(const DatabaseStatus& status, const CoreMetrics& core, const LogMetrics& log,
              const DatabaseOptions& options, std::uint64_t disk_reserve_bytes, Families* families) {
   families

@@ -13,6 +13,7 @@
 #include "server/edge/connections.hpp"
 #include "server/http/http_server.hpp"
 #include "server/monitoring/families.hpp"
+#include "server/service/backup_metrics.hpp"
 #include "server/service/call_metrics.hpp"
 #include "server/service/options.hpp"
 #include "server/service/server_report.hpp"
@@ -36,10 +37,13 @@ void add_pages(const HttpCounts& counts, std::uint32_t connections_max, Families
 // In seconds since 1970.
 void add_certificate(std::int64_t valid_until, Families* families);
 
-// These two need a database.
+// These need a database.
 void add_pipeline(const DatabaseStatus& status, const CoreMetrics& core, const DatabaseOptions& options,
                   const ServerFacts& facts, Families* families);
 void add_log(const DatabaseStatus& status, const CoreMetrics& core, const LogMetrics& log,
              const DatabaseOptions& options, std::uint64_t disk_reserve_bytes, Families* families);
+// `lag_max`: --archive-lag-max.
+void add_backups(const BackupMetrics& backups, const ArchiveUsage& archive, const LogMetrics& log,
+                 std::uint64_t lag_max, Families* families);
 
 }  // namespace kilokv::server

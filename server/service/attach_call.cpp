@@ -134,6 +134,8 @@ void fill_list(const SessionList& list, const AttachTarget& target, const KeySet
   response->set_holder(list.holder);
   response->set_lease_us(static_cast<std::uint64_t>(list.lease_us));
   response->set_acknowledged_through(list.acknowledged_through);
+  response->set_incarnation(list.incarnation.data(), list.incarnation.size());
+  response->set_frozen(list.frozen);
   ListEncoder encoder(target.bytes_max, readable);
   for (const ListedRequest& listed : list.requests) {
     v1::KnownRequest* const message = response->add_requests();

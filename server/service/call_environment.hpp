@@ -14,6 +14,7 @@
 #include "server/core/clients/client.hpp"
 #include "server/edge/connections.hpp"
 #include "server/service/answer_account.hpp"
+#include "server/service/backup_metrics.hpp"
 #include "server/service/call_metrics.hpp"
 #include "server/service/decode_queue.hpp"
 #include "server/service/gate.hpp"
@@ -35,6 +36,7 @@ struct CallEnvironment {
   CallMetrics metrics = {};
   RefusalLog refusals = {};
   Traces traces = {};
+  BackupMetrics backups = {};
   std::atomic<std::uint32_t> open_connections{0};
   // All open connections; empty until the port is open.
   std::function<std::vector<ConnectionInfo>()> connections = {};

@@ -58,6 +58,9 @@ void fill_log(const LogUsage& log, v1::LogSection* section) {
   section->set_log_bytes(log.log_bytes);
   section->set_log_reserved_bytes(log.reserved_bytes);
   section->set_disk_free_bytes(log.free_bytes);
+  section->set_archive_batch(log.archive.batch);
+  section->set_archive_lag_bytes(log.archive.lag_bytes);
+  section->set_archive_ended(log.archive.ended ? 1 : 0);
 }
 
 void fill_device(const DatabaseStatus& status, v1::DeviceSection* section) {
@@ -105,6 +108,8 @@ void add_text(const std::string& name, const std::string& text,
 void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
   message->mutable_server()->set_state(state_of(status.state));
   message->mutable_server()->set_recovery_seconds(status.recovery_seconds);
+  const auto& incarnation = status.incarnation.id;
+  message->mutable_server()->set_incarnation(incarnation.data(), incarnation.size());
   fill_positions(status, message->mutable_position());
   fill_counts(status, message->mutable_counts());
   message->mutable_queue()->set_queued_transactions(status.queued_transactions);

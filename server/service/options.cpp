@@ -47,6 +47,7 @@ Status ServiceOptions::validate() const {
         {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},
         {"--calls-bytes-max", calls_bytes_max, 1 << 20, std::uint64_t{1} << 40},
         {"--answers-bytes-max", answers_bytes_max, 1 << 20, std::uint64_t{1} << 40},
+        {"--backup-rate-max", backup_rate_max, std::uint64_t{64} << 10, std::uint64_t{1} << 40},
         {"--connections-max", connections_max, 1, 1u << 20},
         {"--connections-per-address-max", connections_per_address_max, 1, 1u << 20},
         {"--connection-cancels-max", connection_cancels_max, 64, 1u << 30},
@@ -66,7 +67,7 @@ Status ServiceOptions::validate() const {
   constexpr DurationUs kDayUs = DurationUs{24} * 3600 * 1000000;
   for (const auto& [name, actual] :
        {std::pair{"--handshake-timeout", handshake_us_max}, std::pair{"--connection-idle-max", connection_idle_us_max},
-        std::pair{"--answer-timeout", answer_us_max}}) {
+        std::pair{"--answer-timeout", answer_us_max}, std::pair{"--backup-age-max", backup_age_us_max}}) {
     if (actual >= 100000 && actual <= kDayUs) continue;
     return Status::invalid(
         {.field = name, .limit = "100ms to 24h", .actual = std::to_string(actual) + " us", .setting = name});

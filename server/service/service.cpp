@@ -17,6 +17,7 @@
 #include "server/service/activity_calls.hpp"
 #include "server/service/attach_call.hpp"
 #include "server/service/audit_log.hpp"
+#include "server/service/backup_call.hpp"
 #include "server/service/batch_call.hpp"
 #include "server/service/call_sink.hpp"
 #include "server/service/encode.hpp"
@@ -359,7 +360,8 @@ const std::unordered_map<std::string_view, KiloKvService::Begin>& KiloKvService:
       {"ListSlow", &KiloKvService::ListSlow},
       {"ListSessions", &KiloKvService::ListSessions},
       {"ListConnections", &KiloKvService::ListConnections},
-      {"SetLogLevel", &KiloKvService::SetLogLevel}};
+      {"SetLogLevel", &KiloKvService::SetLogLevel},
+      {"Backup", &KiloKvService::Backup}};
   return kMethods;
 }
 
@@ -379,6 +381,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::CreateReactor(CallContext* contex
 void KiloKvService::close() {
   environment_.gate.close();
   environment_.decode.drain();
+  backups_.close();
   for (const auto& call : environment_.calls.all()) call->end_when_stopping(environment_.gate.get().status());
 }
 
@@ -736,6 +739,13 @@ grpc::ServerGenericBidiReactor* KiloKvService::ListAccess(CallContext* context) 
         call->end(fill_list(*database->durable_access(), call->request, environment_.options.message_bytes_max,
                             &call->response));
       });
+}
+
+grpc::ServerGenericBidiReactor* KiloKvService::Backup(CallContext* context) {
+  auto call = make_call<BackupCall>(context, &environment_, &backups_);
+  call->adopted_by_rpc();
+  call->start();
+  return call.get();
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::SetLogLevel(CallContext* context) {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "kilokv/v1/kilokv.grpc.pb.h"
+#include "server/service/backup_streamer.hpp"
 #include "server/service/call_environment.hpp"
 #include "server/service/health.hpp"
 #include "server/service/options.hpp"
@@ -104,6 +105,7 @@ class KiloKvService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* ListSessions(CallContext* context);
   grpc::ServerGenericBidiReactor* ListConnections(CallContext* context);
   grpc::ServerGenericBidiReactor* SetLogLevel(CallContext* context);
+  grpc::ServerGenericBidiReactor* Backup(CallContext* context);
 
   void end_without_login(const Database& database);
   kilokv::Status place_for(SessionStream* stream);
@@ -122,6 +124,7 @@ class KiloKvService final : public grpc::CallbackGenericService {
   RareLine denied_, level_denied_, late_calls_, attaches_refused_;
   FewLines attaches_{kAttachLinesPerSecond};
   SharedLimit streams_limit_;
+  BackupStreamer backups_{&environment_};
 };
 
 }  // namespace kilokv::server

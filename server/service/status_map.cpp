@@ -28,12 +28,15 @@ v1::ErrorReason to_proto_reason(ErrorReason reason) {
     case ErrorReason::uploads_full: return v1::ERROR_REASON_UPLOADS_FULL;
     case ErrorReason::table_full: return v1::ERROR_REASON_TABLE_FULL;
     case ErrorReason::disk_full: return v1::ERROR_REASON_DISK_FULL;
+    case ErrorReason::archive_late: return v1::ERROR_REASON_ARCHIVE_LATE;
     case ErrorReason::memory_full: return v1::ERROR_REASON_MEMORY_FULL;
     case ErrorReason::calls_full: return v1::ERROR_REASON_CALLS_FULL;
     case ErrorReason::scans_full: return v1::ERROR_REASON_SCANS_FULL;
     case ErrorReason::slow_reader: return v1::ERROR_REASON_SLOW_READER;
     case ErrorReason::session_unknown: return v1::ERROR_REASON_SESSION_UNKNOWN;
     case ErrorReason::session_fenced: return v1::ERROR_REASON_SESSION_FENCED;
+    case ErrorReason::session_frozen: return v1::ERROR_REASON_SESSION_FROZEN;
+    case ErrorReason::read_only: return v1::ERROR_REASON_READ_ONLY;
     case ErrorReason::number_acknowledged: return v1::ERROR_REASON_NUMBER_ACKNOWLEDGED;
     case ErrorReason::upload_missing: return v1::ERROR_REASON_UPLOAD_MISSING;
     case ErrorReason::snapshot_too_old: return v1::ERROR_REASON_SNAPSHOT_TOO_OLD;

@@ -28,6 +28,16 @@ std::uint32_t crc_of(BatchNumber batch) {
   return crc32c(bytes);
 }
 
+Status malformed(const std::string& path) {
+  return {StatusCode::data_loss, path +
+                                     " is malformed; it says how far the log was acknowledged. If the log "
+                                     "is known to be whole, remove the file and start again"};
+}
+
+bool is_whole(ssize_t got, const Content& content) {
+  return got == sizeof content && content.magic == kMagic && content.crc == crc_of(content.batch);
+}
+
 }  // namespace
 
 AcknowledgedFile::~AcknowledgedFile() {
@@ -48,10 +58,21 @@ Result<BatchNumber> AcknowledgedFile::open(const std::string& directory) {
     return BatchNumber{0};
   }
   if (got != sizeof content || content.magic != kMagic || content.crc != crc_of(content.batch)) {
-    return Status(StatusCode::data_loss, path +
-                                             " is malformed; it says how far the log was acknowledged. If the log "
-                                             "is known to be whole, remove the file and start again");
+    return malformed(path);
   }
+  return content.batch;
+}
+
+Result<BatchNumber> AcknowledgedFile::read(const std::string& directory) {
+  const std::string path = directory + "/" + kAcknowledgedFileName;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0 && errno == ENOENT) return BatchNumber{0};
+  if (file < 0) return system_failure("cannot open " + path);
+  Content content;
+  const ssize_t got = ::pread(file, &content, sizeof content, 0);
+  ::close(file);
+  if (got == 0) return BatchNumber{0};
+  if (!is_whole(got, content)) return malformed(path);
   return content.batch;
 }
 

@@ -24,6 +24,9 @@ class AcknowledgedFile {
   // Opens the file, or creates it durably. Returns the batch in it, or 0 for a new file. Errors: DATA_LOSS: malformed.
   Result<BatchNumber> open(const std::string& directory);
 
+  // Reads the batch, and changes nothing. 0: there is no such file. Errors: those of open().
+  static Result<BatchNumber> read(const std::string& directory);
+
   // Whether the file says that no batch was acknowledged, or is still empty.
   static bool is_of_a_new_database(const std::string& path);
 

@@ -1,5 +1,7 @@
 #include "server/storage/checkpoint_writer.hpp"
 
+#include <algorithm>
+
 #include "engine/base/check.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/storage/log_record.hpp"
@@ -27,15 +29,17 @@ rocksdb::WriteOptions synced() {
   return options;
 }
 
-std::string format_value() {
+// The format of a directory with users, or with sessions of several pieces. It never gets lower.
+std::string format_value(std::uint32_t format) {
   std::string value;
-  put(&value, kDatabaseFormat);
+  put(&value, std::max(format, kAccessDatabaseFormat));
   return value;
 }
 
 }  // namespace
 
-void CheckpointWriter::restore(const Checkpoint& current, std::uint64_t generation) {
+void CheckpointWriter::restore(const Checkpoint& current, std::uint64_t generation, std::uint32_t format) {
+  format_ = format;
   current_ = current;
   generation_ = generation;
 }
@@ -91,7 +95,7 @@ Status CheckpointWriter::raise_format() {
   if (raised_format_) return {};
   rocksdb::WriteBatch raise;
   store_->begin_write(&raise);
-  rocksdb::Status written = raise.Put(store_->family(Family::metadata), kFormatKey, format_value());
+  rocksdb::Status written = raise.Put(store_->family(Family::metadata), kFormatKey, format_value(format_));
   if (written.ok()) written = store_->write(synced(), &raise);
   raised_format_ = written.ok();
   return store_->status_of(written, "raising the format of the database");
@@ -145,7 +149,7 @@ Status CheckpointWriter::end(const RecoveredPosition& covers, std::string_view a
   } else if (committed.ok()) {
     committed = commit.Put(metadata, kAccessKey, encode_access(access_table));
     // Older programs would not read the table, and would report that the state hash is wrong.
-    if (committed.ok()) committed = commit.Put(metadata, kFormatKey, format_value());
+    if (committed.ok()) committed = commit.Put(metadata, kFormatKey, format_value(format_));
   }
   if (committed.ok()) committed = store_->write(synced(), &commit);
   if (!committed.ok()) return store_->status_of(committed, "committing a checkpoint");

@@ -24,7 +24,8 @@ class CheckpointWriter {
 
   // Continues after recovery. `generation`: the highest of any session record, including those of an unfinished
   // checkpoint.
-  void restore(const Checkpoint& current, std::uint64_t generation);
+  // `format`: of the directory.
+  void restore(const Checkpoint& current, std::uint64_t generation, std::uint32_t format);
 
   Status begin();
   Status put(std::span<const StoredRecord> records);
@@ -45,6 +46,7 @@ class CheckpointWriter {
   std::uint64_t generation_ = 0;  // of the checkpoint that is being written ...
   std::uint64_t sessions_ = 0;    // ... and how many session records it has so far
   bool raised_format_ = false;    // raise_format() has succeeded
+  std::uint32_t format_ = 1;      // of the directory
   std::string value_;
   rocksdb::WriteBatch batch_;
 };

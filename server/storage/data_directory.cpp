@@ -85,6 +85,10 @@ Status sync_directory(const std::string& directory) {
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open(const std::string& path) {
   if (Status status = ensure_directory(path); !status.ok()) return status;
+  return open_existing(path);
+}
+
+Result<std::unique_ptr<DataDirectory>> DataDirectory::open_existing(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return refuse_directory(path, "cannot be opened: " + reason_of(errno) + " (--data-dir)");
   std::unique_ptr<DataDirectory> directory(new DataDirectory(path, descriptor));

@@ -38,6 +38,15 @@ std::uint64_t LogHistory::bytes() const {
   return bytes_;
 }
 
+std::uint64_t LogHistory::bytes_from(BatchNumber batch) const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t bytes = open_.last_batch >= batch ? open_.bytes : 0;
+  for (auto segment = closed_.rbegin(); segment != closed_.rend() && segment->last_batch >= batch; ++segment) {
+    bytes += segment->bytes;
+  }
+  return bytes;
+}
+
 BatchNumber LogHistory::first_batch() const {
   const std::lock_guard lock(mutex_);
   return closed_.empty() ? open_.first_batch : closed_.front().first_batch;

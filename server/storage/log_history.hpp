@@ -30,7 +30,8 @@ class LogHistory {
   std::vector<LogSegment> trim(BatchNumber before, TimeUs oldest_us, std::uint64_t bytes_max);
 
   std::uint64_t bytes() const;
-  BatchNumber first_batch() const;  // 0: none kept
+  std::uint64_t bytes_from(BatchNumber batch) const;  // of this record and later ones; counts whole segments
+  BatchNumber first_batch() const;                    // 0: none kept
 
  private:
   const std::uint64_t segment_bytes_;

@@ -36,6 +36,18 @@ Status StorageOptions::validate() const {
   constexpr std::uint64_t kAny = std::uint64_t{1} << 60;
   Status status = check_range("history bytes", history_bytes_max, 0, kAny, "--history-bytes-max");
   if (status.ok()) status = check_range("disk reserve", disk_reserve_bytes, 0, kAny, "--disk-reserve");
+  if (status.ok() && (archive_interval_us < 100000 || archive_interval_us > DurationUs{3600} * 1000000)) {
+    status = Status::invalid({.field = "archive interval",
+                              .limit = "100ms to 1h",
+                              .actual = std::to_string(archive_interval_us) + " us",
+                              .setting = "--archive-interval"});
+  }
+  if (status.ok() && archive_required && archive_dir.empty()) {
+    status = {StatusCode::invalid_argument, "--archive-required needs --archive-dir, where the archive is"};
+  }
+  if (status.ok()) {
+    status = check_range("archive lag", archive_lag_max, std::uint64_t{1} << 20, kAny, "--archive-lag-max");
+  }
   if (status.ok()) {
     status = check_range("log buffer", log_buffer_bytes, kBufferBytesMin, kBufferBytesMax, "--log-buffer");
   }
@@ -53,7 +65,8 @@ Status StorageOptions::validate() const {
 // sessions are short. The rest is for metadata, and for files that are read and written.
 std::uint64_t StorageOptions::memory_bound(std::uint64_t record_bytes) const {
   constexpr std::uint64_t kRest = std::uint64_t{12} << 20;
-  return 8 * (log_buffer_bytes + record_bytes) + 3 * state_buffer_bytes + 2 * session_buffer_bytes() + kRest;
+  const std::uint64_t archive = archive_dir.empty() ? 0 : 2 * (kArchiveFileBytes + record_bytes);
+  return 8 * (log_buffer_bytes + record_bytes) + 3 * state_buffer_bytes + 2 * session_buffer_bytes() + kRest + archive;
 }
 
 }  // namespace kilokv::server

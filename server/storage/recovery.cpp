@@ -15,6 +15,16 @@ namespace {
 
 std::string_view view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
+std::string hex_of(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    text += kDigits[static_cast<unsigned char>(c) >> 4];
+    text += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return text;
+}
+
 constexpr StateSize kUnknownSize{std::uint64_t{1} << 40, 0, 0};  // more than fits
 
 Status lost(const std::string& message) { return {StatusCode::data_loss, message}; }
@@ -27,7 +37,13 @@ Result<RecoveredPosition> Recovery::run() {
         &Recovery::visit_sessions, &Recovery::read_segments, &Recovery::visit_log, &Recovery::acknowledge_recovered}) {
     if (Status status = (this->*step)(); !status.ok()) return status;
   }
+  position_.next_version = std::max(position_.next_version, identity_.incarnation.first_version);
   return position_;
+}
+
+Result<RecoveredPosition> Recovery::check(OnDamage found) {
+  found_ = std::move(found);
+  return run();
 }
 
 Status Recovery::identify() {
@@ -35,17 +51,28 @@ Status Recovery::identify() {
   const Result<std::optional<std::string>> stored = metadata(kIdentityKey);
   if (!stored.ok()) return stored.status();
   if (!*stored) return damaged("metadata", lost("the database identity is missing"));
-  const Result<DatabaseIdentity> identity = decode_identity(**stored);
-  if (!identity.ok()) return damaged("metadata", identity.status());
+  Result<DatabaseIdentity> identity = decode_identity(**stored);
+  if (!identity.ok()) {
+    if (Status status = passed("metadata", identity.status()); !status.ok()) return status;
+    identity = DatabaseIdentity();
+  }
+  const Result<Incarnation> incarnation = read_incarnation(*identity);
+  if (!incarnation.ok()) return damaged("metadata", incarnation.status());
+  identity->incarnation = *incarnation;
+  identity_ = *identity;
   // The chain of records begins with the database's id, so that a record of another database never fits.
   std::string id;
   put(&id, identity->id);
   secret_ = identity->key_secret;
   last_crc_ = crc32c(id);
 
-  const Result<BatchNumber> acknowledged = acknowledged_->open(store_->directory());
-  if (!acknowledged.ok()) return acknowledged.status();
-  durable_ = *acknowledged;
+  const Result<BatchNumber> acknowledged =
+      acknowledged_ != nullptr ? acknowledged_->open(store_->directory()) : AcknowledgedFile::read(store_->directory());
+  if (acknowledged.ok()) {
+    durable_ = *acknowledged;
+  } else if (Status status = passed("acknowledgement", acknowledged.status()); !status.ok()) {
+    return found_ ? status : acknowledged.status();
+  }
   if (store_->created()) {
     if (Status status = store_->end_creation(); !status.ok()) return status;
   }
@@ -58,11 +85,20 @@ Status Recovery::check_format() {
   if (!*format) return damaged("metadata", lost("the format number is missing, so the database has lost files"));
   Reader reader(**format);
   const auto actual = reader.get<std::uint32_t>();
+  format_ = actual;
   if (!reader.finished()) return damaged("metadata", lost("the format number is malformed"));
   if (actual >= kFirstDatabaseFormat && actual <= kDatabaseFormat) return {};
   return damaged("metadata", {StatusCode::failed_precondition, ErrorReason::failed,
                               "the database has format " + std::to_string(actual) +
                                   "; this version reads formats up to " + std::to_string(kDatabaseFormat)});
+}
+
+// Only a restore writes it.
+Result<Incarnation> Recovery::read_incarnation(const DatabaseIdentity& identity) const {
+  const Result<std::optional<std::string>> stored = metadata(kIncarnationKey);
+  if (!stored.ok()) return stored.status();
+  if (*stored) return decode_incarnation(**stored);
+  return Incarnation{.id = identity.id};
 }
 
 Status Recovery::create_identity() {
@@ -107,7 +143,7 @@ Status Recovery::visit_access() {
   if (!*stored) return {};
   const Result<std::string_view> table = decode_access(**stored);
   const Status status = table.ok() ? visitor_->access_table(*table) : table.status();
-  return status.ok() ? Status() : damaged("metadata", status);
+  return status.ok() ? Status() : passed("metadata", status);
 }
 
 // What the files of the state hold. A record that was written again is in several files, so this is an upper bound.
@@ -149,12 +185,17 @@ Status Recovery::each_state(const std::function<Status(const StoredRecord&)>& vi
   StoredRecord record;
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
     record.key = view_of(it->key());
-    if (Status status = decode_state(view_of(it->value()), &record); !status.ok()) {
-      return damaged("state of key " + key_hash_text(record.key, secret_), status);
+    Status status = decode_state(view_of(it->value()), &record);
+    if (status.ok()) {
+      if (status = visit(record); status.ok()) continue;
+      if (!found_) return status;
     }
-    if (Status status = visit(record); !status.ok()) return status;
+    // A check is for those who have the files. A start writes to the log, which may be read by others.
+    const std::string key = found_ ? hex_of(record.key) : key_hash_text(record.key, secret_);
+    if (status = passed("state of key " + key, status); !status.ok()) return status;
   }
-  return store_->status_of(it->status(), "reading the state");
+  const Status read = store_->status_of(it->status(), "reading the state");
+  return read.ok() ? read : passed("", read);
 }
 
 Status Recovery::visit_sessions() {
@@ -163,20 +204,26 @@ Status Recovery::visit_sessions() {
   StoredSession session;
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
     if (Status status = decode_session_key(view_of(it->key()), &generation_, &session); !status.ok()) {
-      return damaged("sessions", status);
+      if (status = passed("sessions", status); !status.ok()) return status;
+      continue;
     }
     if (generation_ != checkpoint_.generation) continue;  // belongs to an older or an unfinished checkpoint
     ++count;
-    if (Status status = decode_session(view_of(it->value()), &session); !status.ok()) {
-      return damaged("session " + shown(session.session), status);
+    Status status = decode_session(view_of(it->value()), &session);
+    if (status.ok()) {
+      if (status = visitor_->session(session); status.ok()) continue;
+      if (!found_) return status;
     }
-    if (Status status = visitor_->session(session); !status.ok()) return status;
+    const std::string where = "session " + shown(session.session);
+    if (status = passed(where, status); !status.ok()) return status;
   }
-  if (Status status = store_->status_of(it->status(), "reading the sessions"); !status.ok()) return status;
+  if (Status status = store_->status_of(it->status(), "reading the sessions"); !status.ok()) {
+    if (status = passed("", status); !status.ok()) return status;
+  }
   generation_ = std::max(generation_, checkpoint_.generation);
   if (count == checkpoint_.session_count) return {};
-  return damaged("sessions", lost("the checkpoint has " + std::to_string(checkpoint_.session_count) + ", found " +
-                                  std::to_string(count)));
+  return passed("sessions", lost("the checkpoint has " + std::to_string(checkpoint_.session_count) + ", found " +
+                                 std::to_string(count)));
 }
 
 Status Recovery::read_segments() {
@@ -184,7 +231,7 @@ Status Recovery::read_segments() {
   if (!start.ok()) return start.status();
   if (*start) {
     if ((*start)->size() != 8) return damaged("metadata", lost("the start of the log is malformed"));
-    history_begin_ = number_of_key(**start);
+    history_begin_ = log_start_ = number_of_key(**start);
   }
   const std::unique_ptr<rocksdb::Iterator> it = scan(Family::metadata);
   const std::string_view prefix = kSegmentPrefix;
@@ -195,7 +242,10 @@ Status Recovery::read_segments() {
       segment.first_batch = number_of_key(view_of(it->key()).substr(prefix.size()));
       status = decode_segment(view_of(it->value()), &segment);
     }
-    if (!status.ok()) return damaged("metadata", status);
+    if (!status.ok()) {
+      if (status = passed("metadata", status); !status.ok()) return status;
+      continue;
+    }
     history_->restore(segment);
     history_begin_ = segment.last_batch + 1;
     durable_ = std::max(durable_, segment.last_batch);
@@ -205,23 +255,46 @@ Status Recovery::read_segments() {
 
 Status Recovery::visit_log() {
   const std::unique_ptr<rocksdb::Iterator> it = scan(Family::log);
-  BatchNumber next = std::min(checkpoint_.covers.batch + 1, history_begin_);
+  BatchNumber next = log_begin();
   for (it->Seek(ordered_key(next)); it->Valid(); it->Next(), ++next) {
     if (it->key().size() != 8) return damaged("log", lost("a key is malformed"));
     const BatchNumber batch = number_of_key(view_of(it->key()));
     if (batch != next) {
-      return damaged(
-          "log", lost("batch " + std::to_string(next) + " is missing, batch " + std::to_string(batch) + " follows"));
+      const std::string hole = "batch " + std::to_string(next) + " is missing, batch " + std::to_string(batch);
+      if (Status status = passed("log", lost(hole + " follows")); !status.ok()) return status;
+      previous_crc_.reset();
+      next = batch;
     }
-    if (Status status = visit_record(batch, view_of(it->value())); !status.ok()) return status;
+    if (Status status = visit_record(batch, view_of(it->value())); !status.ok()) {
+      if (!found_) return status;
+      if (status = passed("log at batch " + std::to_string(batch), status); !status.ok()) return status;
+      previous_crc_.reset();
+    }
   }
   if (Status status = store_->status_of(it->status(), "reading the log at batch " + std::to_string(next));
       !status.ok()) {
-    return status;
+    if (status = passed("", status); !status.ok()) return status;
   }
   if (durable_ < next) return {};
-  return damaged("log", lost("it ends at batch " + std::to_string(next - 1) + ", but batch " +
-                             std::to_string(durable_) + " was acknowledged"));
+  return passed("log", lost("it ends at batch " + std::to_string(next - 1) + ", but batch " + std::to_string(durable_) +
+                            " was acknowledged"));
+}
+
+// A start reads what it needs. A check reads all that is kept.
+BatchNumber Recovery::log_begin() const {
+  return std::min(checkpoint_.covers.batch + 1, found_ ? log_start_ : history_begin_);
+}
+
+// The records that the checkpoint covers have a chain, too. It ends with the record that the checkpoint names.
+Status Recovery::check_chain(const RecordView& record) {
+  const BatchNumber batch = record.header().number, covered = checkpoint_.covers.batch;
+  if (batch == covered + 1) previous_crc_ = checkpoint_.record_crc;
+  const bool follows = !previous_crc_ || record.previous_crc() == *previous_crc_;
+  previous_crc_ = record.crc();
+  if (batch > covered) last_crc_ = record.previous_crc();  // what is wrong before this record was told already
+  if (!follows) return lost("does not follow the record before it");
+  const bool is_named = batch != covered || record.crc() == checkpoint_.record_crc;
+  return is_named ? Status() : lost("is not the record that the checkpoint names");
 }
 
 // For a record that the checkpoint covers, only the size is used. The records before it are counted by their segment.
@@ -231,6 +304,9 @@ Status Recovery::visit_record(BatchNumber batch, std::string_view bytes) {
   if (!record.ok()) return damaged(where, record.status());
   if (record->header().number != batch) return damaged(where, lost("holds another batch's record"));
   if (batch >= history_begin_) history_->add(batch, record->header().time_us, bytes.size());
+  if (found_) {
+    if (Status status = check_chain(*record); !status.ok()) return damaged(where, status);
+  }
   if (batch <= checkpoint_.covers.batch) return {};
   if (record->previous_crc() != last_crc_) return damaged(where, lost("does not follow the record before it"));
   if (record->header().first_version < position_.next_version || record->header().time_us < position_.time_us) {
@@ -250,7 +326,7 @@ Status Recovery::visit_record(BatchNumber batch, std::string_view bytes) {
 
 // Clients see the recovered state from now on, even if it was not acknowledged before. It is durable, because opening
 // the database flushed the write-ahead log.
-Status Recovery::acknowledge_recovered() { return acknowledged_->write(position_.batch); }
+Status Recovery::acknowledge_recovered() { return found_ ? Status() : acknowledged_->write(position_.batch); }
 
 Result<std::optional<std::string>> Recovery::metadata(const char* key) const {
   std::string value;
@@ -265,6 +341,16 @@ std::unique_ptr<rocksdb::Iterator> Recovery::scan(Family family) const {
   rocksdb::ReadOptions options;
   options.readahead_size = std::size_t{2} << 20;
   return std::unique_ptr<rocksdb::Iterator>(store_->db()->NewIterator(options, store_->family(family)));
+}
+
+// A check tells of a damage and goes on. A start ends with it. `where` empty: the status says it.
+Status Recovery::passed(const std::string& where, const Status& status) const {
+  const std::string directory = "data directory ";
+  const bool is_placed = where.empty() || status.message().starts_with(directory);
+  const Status placed = is_placed ? status : damaged(where, status);
+  if (!found_ || status.code() != StatusCode::data_loss) return placed;
+  found_(placed);
+  return {};
 }
 
 Status Recovery::damaged(const std::string& where, const Status& status) const {

@@ -30,16 +30,24 @@ class Recovery {
 
   Result<RecoveredPosition> run();
 
+  // The same for a database that is only checked: nothing is written, and `acknowledged` may be null. `found` is told
+  // of each damage. What is damaged is left out, and the rest is visited. Errors: a damage after which nothing more can
+  // be visited; an unknown format.
+  Result<RecoveredPosition> check(OnDamage found);
+
   // The results of run().
   const Checkpoint& checkpoint() const { return checkpoint_; }
   std::uint64_t generation() const { return generation_; }  // the highest of any session record
   std::uint32_t last_crc() const { return last_crc_; }      // of the last record
+  std::uint32_t format() const { return format_; }          // of the directory
+  const DatabaseIdentity& identity() const { return identity_; }
   std::uint64_t writes_since_checkpoint() const { return writes_since_checkpoint_; }
 
  private:
   Status identify();
   Status create_identity();
   Status check_format();
+  Result<Incarnation> read_incarnation(const DatabaseIdentity& identity) const;
   Status read_checkpoint();
   Status visit_access();
   StateSize state_size() const;
@@ -49,11 +57,14 @@ class Recovery {
   Status read_segments();
   Status visit_log();
   Status visit_record(BatchNumber batch, std::string_view bytes);
+  Status check_chain(const RecordView& record);
+  BatchNumber log_begin() const;
   Status acknowledge_recovered();
 
   Result<std::optional<std::string>> metadata(const char* key) const;
   std::unique_ptr<rocksdb::Iterator> scan(Family family) const;
   Status damaged(const std::string& where, const Status& status) const;
+  Status passed(const std::string& where, const Status& status) const;
 
   Store* const store_;
   RecoveryVisitor* const visitor_;
@@ -67,6 +78,11 @@ class Recovery {
   std::uint64_t generation_ = 0;
   std::uint64_t writes_since_checkpoint_ = 0;
   std::uint32_t last_crc_ = 0;
+  std::uint32_t format_ = kFirstDatabaseFormat;
+  DatabaseIdentity identity_;
+  OnDamage found_;                             // only of a check
+  BatchNumber log_start_ = 1;                  // the first batch that trimming has left
+  std::optional<std::uint32_t> previous_crc_;  // of the record before, if it was whole; only of a check
 };
 
 }  // namespace kilokv::server::storage

@@ -15,9 +15,12 @@
 #include "engine/base/check.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/storage/acknowledged_file.hpp"
+#include "server/storage/archiver.hpp"
+#include "server/storage/backup_source.hpp"
 #include "server/storage/checkpoint_writer.hpp"
 #include "server/storage/disk_space.hpp"
 #include "server/storage/log_history.hpp"
+#include "server/storage/log_pin.hpp"
 #include "server/storage/log_record.hpp"
 #include "server/storage/recovery.hpp"
 #include "server/storage/store.hpp"
@@ -67,8 +70,11 @@ class RocksdbLog final : public CommitLog {
         space_(options.disk_reserve_bytes, [this] { return sample_disk(); }) {}
 
   Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
-  Status end_recovery() override { return store_->end_recovery(); }
-  Status reserve(std::uint64_t bytes, LogUse use) override { return space_.reserve(bytes, use); }
+  Status end_recovery() override;
+  Status reserve(std::uint64_t bytes, LogUse use) override {
+    if (archiver_ != nullptr && archiver_->holds_up()) return archiver_->refusal();
+    return space_.reserve(bytes, use);
+  }
   void release(std::uint64_t bytes) override { space_.release(bytes); }
   std::uint64_t room(LogUse use) override { return space_.room(use); }
   void watch_sessions(const std::function<std::uint64_t()>& stored_bytes) override;
@@ -79,6 +85,7 @@ class RocksdbLog final : public CommitLog {
   Status checkpoint_session(const StoredSession& session) override { return checkpoint_.put(session); }
   Status checkpoint_end(const RecoveredPosition& covers, std::string_view access_table) override;
   Status trim(TimeUs now_us) override;
+  Result<std::unique_ptr<BackupSource>> open_backup() override { return StoreBackup::open(store_.get(), &pins_); }
   LogUsage usage() const override;
 
  private:
@@ -96,6 +103,8 @@ class RocksdbLog final : public CommitLog {
   mutable std::mutex sessions_mutex_;
   std::function<std::uint64_t()> session_bytes_;  // null: no sessions
   LogHistory history_;
+  LogPins pins_;
+  DatabaseIdentity identity_;
   CheckpointWriter checkpoint_;
   std::atomic<BatchNumber> last_batch_{0};  // durable
   // Bytes of log records, counted from the checkpoint that recovery began with: all of them, and those before the last
@@ -121,6 +130,7 @@ class RocksdbLog final : public CommitLog {
   std::uint64_t gathered_writes_ = 0;
   BatchNumber gathered_batch_ = 0;
   bool failed_ = false;
+  std::unique_ptr<Archiver> archiver_;  // null: there is no archive. It ends first
 };
 
 void RocksdbLog::watch_sessions(const std::function<std::uint64_t()>& stored_bytes) {
@@ -163,7 +173,8 @@ Result<RecoveredPosition> RocksdbLog::recover(RecoveryVisitor* visitor) {
   Recovery recovery(store_.get(), visitor, &history_, &acknowledged_);
   Result<RecoveredPosition> position = recovery.run();
   if (!position.ok()) return position;
-  checkpoint_.restore(recovery.checkpoint(), recovery.generation());
+  checkpoint_.restore(recovery.checkpoint(), recovery.generation(), recovery.format());
+  identity_ = recovery.identity();
   last_crc_ = recovery.last_crc();
   gathered_batch_ = position->batch;
   appended_bytes_.store(position->log_bytes_since_checkpoint, std::memory_order_relaxed);
@@ -172,6 +183,13 @@ Result<RecoveredPosition> RocksdbLog::recover(RecoveryVisitor* visitor) {
   armed_->store(true, std::memory_order_relaxed);
   if (store_->created() && options_.on_created) options_.on_created(store_->directory());
   return position;
+}
+
+Status RocksdbLog::end_recovery() {
+  if (Status status = store_->end_recovery(); !status.ok() || options_.archive_dir.empty()) return status;
+  archiver_ = std::make_unique<Archiver>(options_, store_.get(), &pins_, &history_, identity_,
+                                         [this] { return last_batch_.load(std::memory_order_acquire); });
+  return archiver_->start();
 }
 
 Status RocksdbLog::gather(const LogRecord& record) {
@@ -211,6 +229,7 @@ Status RocksdbLog::append(std::span<const LogRecord> records) {
   if (failed_) return status;
   space_.appended(gathered_bytes_);
   store_->metrics().written_bytes.fetch_add(gathered_bytes_, std::memory_order_relaxed);
+  if (archiver_ != nullptr) archiver_->appended(gathered_bytes_);
   appended_bytes_.fetch_add(gathered_bytes_, std::memory_order_relaxed);
   appended_writes_.fetch_add(gathered_writes_, std::memory_order_relaxed);
   last_batch_.store(gathered_batch_, std::memory_order_release);
@@ -244,13 +263,16 @@ Status RocksdbLog::checkpoint_end(const RecoveredPosition& covers, std::string_v
 // would make files overlap that otherwise never do. Records that share a file with later ones are deleted by a later
 // trim.
 Status RocksdbLog::trim(TimeUs now_us) {
-  const BatchNumber covered = checkpoint_.current().covers.batch;
   if (Status status = store_->check_in_place(); !status.ok()) return status;
   const bool is_short = space_.is_short();
   compact_early(is_short && space_.can_compact());
   if (is_short) {
     if (Status status = flush_log(); !status.ok()) return status;
   }
+  const std::lock_guard lock(pins_.mutex());
+  const BatchNumber covered = pins_.limit(checkpoint_.current().covers.batch, [this](BatchNumber from) {
+    return history_.bytes_from(from) > options_.archive_lag_max;
+  });
   const auto dropped = history_.trim(covered, is_short ? now_us : now_us - options_.history_retention_us,
                                      is_short ? 0 : options_.history_bytes_max);
   if (dropped.empty()) return {};
@@ -296,6 +318,9 @@ LogUsage RocksdbLog::usage() const {
           .bytes_since_checkpoint =
               appended_bytes_.load(std::memory_order_relaxed) - checkpointed_bytes_.load(std::memory_order_relaxed),
           .first_batch = history_.first_batch(),
+          .archive = archiver_ == nullptr
+                         ? ArchiveUsage()
+                         : ArchiveUsage{true, archiver_->ended(), archiver_->batch(), archiver_->lag_bytes()},
           .short_of_space = space_.is_short()};
 }
 

@@ -192,8 +192,7 @@ Status Store::check_creation(const StorageOptions& options) const {
 
 Status Store::open_database(const StorageOptions& options, const std::atomic<bool>* armed) {
   rocksdb::DBOptions database = database_options(options);
-  if (options.metrics == nullptr) own_metrics_ = std::make_unique<LogMetrics>();
-  metrics_ = options.metrics == nullptr ? own_metrics_.get() : options.metrics;
+  measure(options);
   files_ = std::make_shared<StoreFileSystem>(
       fail_points_set() ? make_fault_file_system(armed) : rocksdb::FileSystem::Default(), metrics_);
   environment_ = rocksdb::NewCompositeEnv(files_);
@@ -212,9 +211,74 @@ Status Store::open_database(const StorageOptions& options, const std::atomic<boo
         opened.IsCorruption() ? damage_of(directory(), opened.ToString(), environment_.get()) : std::string();
     return status_of(opened, damage.empty() ? "opening it" : "opening it (" + damage + ")");
   }
+  take(db, handles);
+  return created_ ? begin_write_ahead_log() : Status();
+}
+
+void Store::measure(const StorageOptions& options) {
+  if (options.metrics == nullptr) own_metrics_ = std::make_unique<LogMetrics>();
+  metrics_ = options.metrics == nullptr ? own_metrics_.get() : options.metrics;
+}
+
+void Store::take(rocksdb::DB* db, const std::vector<rocksdb::ColumnFamilyHandle*>& handles) {
   db_.reset(db);
   std::copy(handles.begin(), handles.end(), families_.begin());
-  return created_ ? begin_write_ahead_log() : Status();
+}
+
+Result<std::unique_ptr<Store>> Store::open_to_check(const StorageOptions& options, const OnDamage& found) {
+  Result<std::unique_ptr<DataDirectory>> directory = DataDirectory::open_existing(options.data_dir);
+  if (!directory.ok()) return directory.status();
+  std::unique_ptr<Store> store(new Store(std::move(*directory)));
+  if (Status status = store->open_to_read(options, found); !status.ok()) return status;
+  store->check_tables(found);
+  return store;
+}
+
+// RocksDB opens a database to read it without its lock, its log file, and without a change to any file. What is in the
+// write-ahead log stays there; RocksDB reads it into its buffers.
+Status Store::open_to_read(const StorageOptions& options, const OnDamage& found) {
+  if (directory_->creation_began()) return refuse_directory(directory(), "has a database whose creation did not end");
+  const Result<bool> is_empty = needs_creation(*directory_);
+  if (!is_empty.ok()) return is_empty.status();
+  if (*is_empty) return refuse_directory(directory(), "has no database");
+  measure(options);
+  files_ = std::make_shared<StoreFileSystem>(rocksdb::FileSystem::Default(), metrics_);
+  environment_ = rocksdb::NewCompositeEnv(files_);
+  if (Status status = check_database(directory(), environment_.get()); !status.ok()) return status;
+  if (Status status = check_write_ahead_logs(directory()); status.code() == StatusCode::data_loss) {
+    found(status);
+  } else if (!status.ok()) {
+    return status;
+  }
+  rocksdb::DBOptions database = database_options(options);
+  database.env = environment_.get();
+  database.create_if_missing = database.create_missing_column_families = false;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status opened =
+      rocksdb::DB::OpenForReadOnly(database, directory(), family_options(options), &handles, &db);
+  if (!opened.ok()) {
+    const std::string damage = damage_of(directory(), opened.ToString(), environment_.get());
+    return status_of(opened, damage.empty() ? "opening it" : "opening it (" + damage + ")");
+  }
+  take(db, handles);
+  return {};
+}
+
+// RocksDB checks a block when it reads it, and a scan ends at the first block that is damaged. So all blocks of all
+// table files are checked here, to name each file.
+void Store::check_tables(const OnDamage& found) const {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  db_->GetLiveFilesMetaData(&tables);
+  rocksdb::Options options;
+  options.env = environment_.get();
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    rocksdb::SstFileReader reader(options);
+    rocksdb::Status checked = reader.Open(directory() + table.name);
+    if (checked.ok()) checked = reader.VerifyChecksum(rocksdb::ReadOptions());
+    if (checked.ok()) continue;
+    found(status_of(checked, "table file " + table.name.substr(1) + " of the family " + table.column_family_name));
+  }
 }
 
 Status Store::end_recovery() {

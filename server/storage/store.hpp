@@ -11,8 +11,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.hpp"
+#include "server/storage/damage.hpp"
 #include "server/storage/data_directory.hpp"
 #include "server/storage/options.hpp"
 #include "server/storage/store_file_system.hpp"
@@ -26,6 +28,7 @@ inline constexpr std::array<const char*, 5> kFamilyNames = {"default", "log", "s
 
 inline constexpr char kFormatKey[] = "format";
 inline constexpr char kIdentityKey[] = "identity";
+inline constexpr char kIncarnationKey[] = "incarnation";  // absent: the database was never restored
 inline constexpr char kCheckpointKey[] = "checkpoint";
 inline constexpr char kAccessKey[] = "access";        // the access table of the checkpoint; absent: it is empty
 inline constexpr char kLogStartKey[] = "log-start";   // the first batch that trimming left
@@ -37,6 +40,10 @@ class Store {
   static Result<std::unique_ptr<Store>> open(const StorageOptions& options, const std::atomic<bool>* armed);
   // Whether the directory has a database that is whole as far as its files show. Opens none of them.
   static bool is_there(const std::string& directory);
+  // Opens a database to check it. Nothing in its directory changes. `found` is told of each damage after which the
+  // check can go on. Errors: DATA_LOSS: a damage after which it cannot; FAILED_PRECONDITION: there is no database, or
+  // another process uses it.
+  static Result<std::unique_ptr<Store>> open_to_check(const StorageOptions& options, const OnDamage& found);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -79,7 +86,11 @@ class Store {
   // FAILED_PRECONDITION: a database would have to be made, and must not (--create).
   Status check_creation(const StorageOptions& options) const;
   Status open_database(const StorageOptions& options, const std::atomic<bool>* armed);
+  void measure(const StorageOptions& options);
   Status begin_write_ahead_log();
+  Status open_to_read(const StorageOptions& options, const OnDamage& found);
+  void take(rocksdb::DB* db, const std::vector<rocksdb::ColumnFamilyHandle*>& handles);
+  void check_tables(const OnDamage& found) const;
 
   const std::unique_ptr<DataDirectory> directory_;  // released last
   bool created_ = false;

@@ -56,7 +56,8 @@ bool footer_is_whole(std::string_view footer, std::uint64_t file_bytes) {
   if (magic != kTableMagic || version != kTableVersion || footer[0] != static_cast<char>(kTableChecksum)) return false;
   std::string_view handles = footer.substr(1, kHandlesBytes);
   const std::uint64_t end = file_bytes - kFooterBytes;
-  return take_end(&handles, end) == end && take_end(&handles, end).has_value();
+  if (take_end(&handles, end) != end || !take_end(&handles, end)) return false;
+  return handles.find_first_not_of('\0') == std::string_view::npos;
 }
 
 // A manifest and a log are read to the end before the next one is opened. Table files are read in turn.

@@ -9,6 +9,8 @@ namespace {
 constexpr std::uint8_t kValueFormat = 1;        // of each kind of value in this file, but
 constexpr std::uint8_t kUserSessionFormat = 2;  // of a session that a user has opened
 constexpr std::uint8_t kHeldSessionFormat = 3;  // of a session that a client has attached to, a user's or nobody's
+// Of a session of an earlier incarnation. The record of the session, in one of the other formats, follows.
+constexpr std::uint8_t kFrozenSessionFormat = 4;
 
 Status malformed(const char* what) { return {StatusCode::data_loss, std::string(what) + " is malformed or cut short"}; }
 
@@ -46,6 +48,26 @@ Result<DatabaseIdentity> decode_identity(std::string_view bytes) {
   identity.key_secret.high = reader.get<std::uint64_t>();
   if (!reader.finished()) return malformed("database identity");
   return identity;
+}
+
+std::string encode_incarnation(const Incarnation& incarnation) {
+  std::string out;
+  put(&out, kValueFormat);
+  put(&out, incarnation.id);
+  put(&out, incarnation.after_batch);
+  put(&out, incarnation.first_version);
+  return out;
+}
+
+Result<Incarnation> decode_incarnation(std::string_view bytes) {
+  Reader reader(bytes);
+  if (Status status = check_format(&reader, "incarnation"); !status.ok()) return status;
+  Incarnation incarnation;
+  incarnation.id = reader.get<decltype(incarnation.id)>();
+  incarnation.after_batch = reader.get<BatchNumber>();
+  incarnation.first_version = reader.get<Version>();
+  if (!reader.finished() || incarnation.first_version > kVersionMax) return malformed("incarnation");
+  return incarnation;
 }
 
 void encode_state(const StoredRecord& record, std::string* out) {
@@ -93,6 +115,7 @@ Status decode_session_key(std::string_view bytes, std::uint64_t* generation, Sto
 
 std::string encode_session(const StoredSession& session) {
   std::string out;
+  if (session.frozen) put(&out, kFrozenSessionFormat);
   const bool is_held = session.holder > 0;
   const std::uint8_t unheld_format = session.user.empty() ? kValueFormat : kUserSessionFormat;
   put(&out, is_held ? kHeldSessionFormat : unheld_format);
@@ -112,12 +135,14 @@ std::string encode_session(const StoredSession& session) {
 }
 
 Status decode_session(std::string_view bytes, StoredSession* session) {
+  session->frozen = !bytes.empty() && static_cast<std::uint8_t>(bytes.front()) == kFrozenSessionFormat;
+  if (session->frozen) bytes.remove_prefix(1);
   Reader reader(bytes);
   const std::uint8_t format = bytes.empty() ? std::uint8_t{0} : static_cast<std::uint8_t>(bytes.front());
   const bool of_user = format == kUserSessionFormat, is_held = format == kHeldSessionFormat;
   if (of_user || is_held) {
     reader.get<std::uint8_t>();
-  } else if (Status status = check_format(&reader, "session record", "formats 1 to 3"); !status.ok()) {
+  } else if (Status status = check_format(&reader, "session record", "formats 1 to 4"); !status.ok()) {
     return status;
   }
   session->lease_us = reader.get<DurationUs>();

@@ -16,12 +16,19 @@
 namespace kilokv::server::storage {
 
 // The format of the whole directory. It is raised if an older program can no longer read the directory: format 2 has
-// users, roles and tokens, or sessions in several pieces. A directory that never had them keeps format 1.
-inline constexpr std::uint32_t kDatabaseFormat = 2;
+// users, roles and tokens, or sessions in several pieces; format 3 was restored from a backup. A directory that never
+// had them keeps format 1.
+inline constexpr std::uint32_t kDatabaseFormat = 3;
+inline constexpr std::uint32_t kRestoredDatabaseFormat = 3;
+inline constexpr std::uint32_t kAccessDatabaseFormat = 2;
 inline constexpr std::uint32_t kFirstDatabaseFormat = 1;
 
 std::string encode_identity(const DatabaseIdentity& identity);
 Result<DatabaseIdentity> decode_identity(std::string_view bytes);
+
+// The incarnation that a restore has begun.
+std::string encode_incarnation(const Incarnation& incarnation);
+Result<Incarnation> decode_incarnation(std::string_view bytes);
 
 // Appends the value to `out`.
 void encode_state(const StoredRecord& record, std::string* out);

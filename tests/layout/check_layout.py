@@ -26,7 +26,7 @@ import sys
 ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine/*"]
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
-    "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "histogram", "hot_keys", "metrics",
+    "backup", "commit_log", "database_events", "database_status", "digest", "environment", "fail_point", "histogram", "hot_keys", "metrics",
     "one_line", "options", "position", "request", "request_identity", "shown_key", "slow_transaction", "trace_parent",
     "threads", "bytes")]
 CORE_ACCESS = "server/core/access"
@@ -68,6 +68,7 @@ MAY_INCLUDE = {
                              "server/core/checkpoint"],
     "server/storage": [*ENGINE_FACE, *CORE_TYPES],
     "server/edge": ENGINE_FACE,
+    "server/offline": [*ENGINE_FACE, "server/core", "server/storage"],
     "tls": [],
     "server/service": [*ENGINE_FACE, *CORE_FACE, "server/edge", "tls", PROTOCOL],
     "server/http": [*ENGINE_FACE, "server/edge", "tls"],
@@ -77,7 +78,7 @@ MAY_INCLUDE = {
     "client/lib/include": [],
     "client/lib/src": [CLIENT_FACE, "tls", PROTOCOL],
     "client/command_line": [CLIENT_FACE],
-    "client/cli": [CLIENT_FACE, "client/command_line", "client/cli/bulk", "client/measure"],
+    "client/cli": [CLIENT_FACE, "client/command_line", "client/cli/bulk", "client/measure", "server/offline", "engine/base"],
     "client/cli/bulk": [CLIENT_FACE, "client/command_line", "client/cli", "client/measure"],
     "client/examples": [CLIENT_FACE],
     "client/measure": [CLIENT_FACE],

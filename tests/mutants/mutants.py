@@ -67,6 +67,7 @@ AREAS = {
     "referee": (["engine/referee"], ["engine_referee_test", "engine_differential_test"]),
     "core": (["server/core"], ["core_test", "storage_test"]),
     "storage": (["server/storage"], ["storage_test", "core_test"]),
+    "offline": (["server/offline"], ["offline_test"]),
     "edge": (["server/edge"], ["edge_test"]),
     "http": (["server/http"], ["http_test"]),
     "monitoring": (["server/monitoring"], ["monitoring_test", "service_unit_test"]),

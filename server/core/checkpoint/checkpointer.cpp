@@ -109,6 +109,7 @@ void Checkpointer::ask(std::size_t left) {
 }
 
 void Checkpointer::choose_floor() {
+  if (core_->options.read_only) return;
   const Position now = core_->executed.get();
   const DurationUs retention = core_->options.tombstone_retention_us;
   while (!positions_.empty() && positions_.front().time_us <= now.time_us - retention) {

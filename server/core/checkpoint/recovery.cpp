@@ -46,6 +46,7 @@ void Recovery::loaded_one() {
 
 Status Recovery::identity(const DatabaseIdentity& identity) {
   secret_ = identity.key_secret;
+  incarnation_ = identity.incarnation;
   auto engine = create_engine_(secret_);
   if (!engine.ok()) return engine.status();
   engine_ = std::move(*engine);
@@ -104,6 +105,7 @@ Status Recovery::check_sessions(std::uint64_t log_bytes) const {
 Status Recovery::batch_begin(const engine::BatchHeader& header, Version tombstone_floor) {
   progress_.batch = header.number;
   tell_progress();
+  is_restored_ = header.number <= incarnation_.after_batch;
   // The records of the checkpoint are in the stored state already. Later records are not, so only these become dirty.
   if (!in_batches_) engine_->clear_dirty();
   in_batches_ = true;
@@ -125,7 +127,9 @@ Status Recovery::load_pending(std::size_t left) {
   return {};
 }
 
-Status Recovery::batch_session(const SessionEntry& entry) { return sessions_->restore(entry, clock_->monotonic_us()); }
+Status Recovery::batch_session(const SessionEntry& entry) {
+  return sessions_->restore(entry, clock_->monotonic_us(), is_restored_);
+}
 
 Status Recovery::access_table(std::string_view table) {
   Result<AccessTable> decoded = decode_table(table);

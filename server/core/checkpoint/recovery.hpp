@@ -52,6 +52,7 @@ class Recovery : public RecoveryVisitor {
 
   std::unique_ptr<engine::Engine> take_engine() { return std::move(engine_); }
   const engine::KeyHashSecret& secret() const { return secret_; }
+  const Incarnation& incarnation() const { return incarnation_; }
   std::uint64_t largest_value() const { return largest_value_; }
   // Keys of stored tombstones that the floor had already dropped.
   std::vector<std::string> take_dropped() { return std::move(dropped_); }
@@ -73,6 +74,8 @@ class Recovery : public RecoveryVisitor {
   AccessTable access_;
   std::unique_ptr<engine::Engine> engine_;
   engine::KeyHashSecret secret_;
+  Incarnation incarnation_;
+  bool is_restored_ = false;  // the current batch is of an earlier incarnation
   std::vector<std::string> dropped_;
   std::deque<StoredRecord> pending_;  // writes of the current batch, whose records are being prefetched
   std::uint64_t largest_value_ = 0;

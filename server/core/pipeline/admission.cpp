@@ -6,6 +6,7 @@
 #include "engine/base/check.hpp"
 #include "server/core/access/access_check.hpp"
 #include "server/core/digest.hpp"
+#include "server/core/pipeline/read_only.hpp"
 #include "server/core/sessions/attached_sinks.hpp"
 #include "server/core/sessions/stored_results.hpp"
 
@@ -106,6 +107,10 @@ std::shared_ptr<AdmittedRequest> Admission::admit(std::unique_ptr<Request> conte
   request->trace = content->trace;
   request->content = std::move(content);
   *status = find_rights(request.get());
+  // In a session, only a stored result is shown.
+  if (status->ok() && core_->options.read_only && !request->identity.session) {
+    *status = check_reads_only(request->content->transactions);
+  }
   if (status->ok()) *status = complete_with_upload(request.get());
   if (status->ok()) *status = check_access(*request);
   if (!status->ok()) {
@@ -141,6 +146,7 @@ Status Admission::begin_in_session(AdmittedRequest* request) {
   if (!upload_gone) request->identity.digest = digest_of(content.transactions);
   RequestHeader header{request->identity, request->transactions, content.sink,   stored_bytes_max(*request),
                        request->uploaded, upload_gone,           request->client};
+  header.read_only = core_->options.read_only;
   if (request->login != nullptr) {
     header.may_show = [this, request, upload_gone](std::span<const StoredBytes> stored) {
       return may_show(request, upload_gone, stored);

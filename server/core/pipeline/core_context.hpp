@@ -51,6 +51,7 @@ struct CoreContext {
   CommitLog* const log;
   std::unique_ptr<engine::Engine> engine;  // only the executor uses it, except bytes_of
   engine::KeyHashSecret secret;            // of the database's keys
+  Incarnation incarnation;                 // set by recovery
 
   const std::shared_ptr<Client> no_client = std::make_shared<Client>("");  // for requests that no client has sent
   DataBudget data;  // the executor tells it what the engine holds

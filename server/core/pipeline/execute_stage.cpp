@@ -216,6 +216,7 @@ void ExecuteStage::expire_sessions(TimeUs now) {
   if (now < next_expiry_us_) return;
   next_expiry_us_ = now + kExpiryIntervalUs;
   if (reader_->free_old(now)) core_->data.set_held(core_->engine->memory());
+  if (core_->options.read_only) return;
   const std::vector<SessionId> expired = core_->sessions.expire(now, kSessionsPerStep);
   if (expired.size() >= kSessionsPerStep) next_expiry_us_ = now;  // there may be more
   for (const SessionId& session : expired) {

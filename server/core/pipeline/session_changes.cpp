@@ -173,6 +173,7 @@ void SessionChanges::list_now(const std::shared_ptr<AttachCall>& call) {
   Result<SessionList> list =
       core_->sessions.list({target.session, target.holder}, call->client.get(), target.from.number);
   if (!list.ok()) return call->done(list.status().as_not_run());
+  list->incarnation = core_->incarnation.id;
   for (ListedRequest& listed : list->requests) {
     if (!listed.in_flight) continue;
     listed.parked = static_cast<std::uint32_t>(waiting_->parked_of({target.session, listed.number}));

@@ -57,6 +57,7 @@ Result<SessionList> SessionTable::list(const HeldSession& held, const Client* cl
   SessionList list;
   list.holder = held.holder;
   list.lease_us = session->lease_us;
+  list.frozen = session->frozen;
   list.acknowledged_through = session->acknowledged_through;
   const bool is_further = from_number > session->acknowledged_through;
   auto it = is_further ? session->requests.lower_bound(from_number)

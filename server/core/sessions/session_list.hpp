@@ -8,6 +8,7 @@
 // Thread safety: plain data. Results can be visited by any thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -57,6 +58,8 @@ struct ListedRequest {
 struct SessionList {
   std::uint64_t holder = 0;  // whose list it is
   DurationUs lease_us = 0;
+  bool frozen = false;  // the session is of an earlier incarnation of the database, and takes no new number
+  std::array<unsigned char, 16> incarnation{};  // of the database
   std::uint64_t acknowledged_through = 0;
   BatchNumber boundary = 0;                  // the batch that it is as of
   std::vector<ListedRequest> requests = {};  // in order of their numbers

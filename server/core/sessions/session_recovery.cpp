@@ -58,6 +58,7 @@ Status SessionTable::restore(const StoredSession& stored, TimeUs now_us) {
     session = std::make_shared<Session>(stored.session, stored.lease_us, stored.user, now_us, &bytes_, limits_.uploads);
     session->acknowledged_through = stored.acknowledged_through;
     session->newest_holder = session->durable_holder = stored.holder;
+    session->frozen = stored.frozen;
     insert_restored(session, now_us);
   } else {
     session = find(stored.session);
@@ -100,14 +101,15 @@ void SessionTable::restore_holder(Session* session, const RequestIdentity& attac
   session->acknowledge(attached.acknowledged_through, &dropped);
 }
 
-Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us) {
+Status SessionTable::restore(const SessionEntry& entry, TimeUs now_us, bool frozen) {
   const std::shared_ptr<Session> session = find(*entry.identity.session);
   switch (entry.kind) {
     case SessionEntry::Kind::opened:
       if (session == nullptr) {
-        insert_restored(std::make_shared<Session>(*entry.identity.session, entry.lease_us, entry.user, now_us, &bytes_,
-                                                  limits_.uploads),
-                        now_us);
+        const auto opened = std::make_shared<Session>(*entry.identity.session, entry.lease_us, entry.user, now_us,
+                                                      &bytes_, limits_.uploads);
+        opened->frozen = frozen;
+        insert_restored(opened, now_us);
       }
       return {};
     case SessionEntry::Kind::closed: return session == nullptr ? Status() : close(*entry.identity.session);
@@ -141,6 +143,7 @@ Status SessionTable::show_pieces(const Session& session, const std::function<Sta
     }
     piece = {session.id,   session.lease_us, session.acknowledged_through, {},
              session.user, /*piece=*/0,      session.durable_holder};
+    piece.frozen = session.frozen;
     requests.assign(session.requests.begin(), session.requests.end());
   }
   std::size_t bytes = 0;

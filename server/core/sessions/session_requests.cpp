@@ -148,6 +148,8 @@ static SessionAdmission refused(Status status) {
 
 // Requires: the session's lock is held, and the session does not know the number.
 SessionAdmission SessionTable::admit_new(Session* session, const RequestHeader& header) const {
+  if (session->frozen) return refused(frozen_session());
+  if (header.read_only) return refused(read_only_session());
   if (header.upload_gone) {
     return refused(missing_upload(header.identity.number, header.uploaded.keys, 0));
   }
@@ -242,6 +244,8 @@ std::optional<SessionAdmission> SessionTable::join(Session* session, RequestStat
       admission.kind = SessionAdmission::Kind::joined;
     } else if (request->complete()) {
       admission.kind = SessionAdmission::Kind::answered;
+    } else if (session->frozen || header.read_only) {
+      return refused(session->frozen ? frozen_session() : read_only_session());
     } else if (header.upload_gone) {
       return refused(missing_upload(header.identity.number, header.uploaded.keys, 0));
     } else {

@@ -26,6 +26,8 @@ Status unknown_session();
 Status session_of_other();  // it belongs to another user
 // A later client has attached: `holder` calls, and the session belongs to `newest`.
 Status session_fenced(std::uint64_t holder, std::uint64_t newest);
+Status read_only_session();
+Status frozen_session();  // it is of an earlier incarnation, and does not have the whole result
 Status acknowledged_already(std::uint64_t number, std::uint64_t acknowledged_through);
 
 // A set of indices. It takes memory for the indices that it has, however large they are.
@@ -148,6 +150,7 @@ struct SessionTable::Session {
   // It stays in the table until nothing of it is in flight, and stores nothing more. Its requests leave it when they
   // end, or with free_ended().
   bool closed = false;
+  bool frozen = false;  // of an earlier incarnation: nothing of it runs any more. Only recovery sets it
   TimeUs deadline_us;
   std::uint64_t acknowledged_through = 0;
   // The holders of the session. Nobody but `newest` comes in. `durable` is the last one whose attach is durable. They

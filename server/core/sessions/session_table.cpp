@@ -22,6 +22,20 @@ Status unknown_session() {
                 "any more");
 }
 
+Status read_only_session() {
+  return Status(
+      StatusCode::failed_precondition, ErrorReason::read_only,
+      "this server only reads, and runs nothing in a session: it returns results that it has stored; start it "
+      "with --read-only off, or ask without a session");
+}
+
+Status frozen_session() {
+  return Status(StatusCode::failed_precondition, ErrorReason::session_frozen,
+                "the database was restored from a backup, and the session is from before: it returns results that it "
+                "has stored, and runs nothing more; open a new one. What the session ran after the moment to which the "
+                "database was restored is undone");
+}
+
 Status session_of_other() {
   return Status::violating(StatusCode::permission_denied, ErrorReason::right_missing,
                            "the session belongs to another user",

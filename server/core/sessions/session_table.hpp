@@ -108,6 +108,7 @@ struct RequestHeader {
   // the sink gets any of them. If not, the request is refused with this status. Empty: they may. It gets slices as
   // StoredSlice reads them. No lock is held meanwhile. If more results have come until then, it is asked again.
   std::function<Status(std::span<const StoredBytes> stored)> may_show = nullptr;
+  bool read_only = false;  // the server runs nothing in sessions: only a whole stored result is shown
 };
 
 // The decision of begin().
@@ -210,7 +211,8 @@ class SessionTable {
   // changes nothing, so that the log can be replayed over a newer checkpoint. Errors: DATA_LOSS: results that cannot be
   // parsed.
   Status restore(const StoredSession& session, TimeUs now_us);
-  Status restore(const SessionEntry& entry, TimeUs now_us);
+  // `frozen`: the entry is of an earlier incarnation. Its session answers what it stored, and takes no new number.
+  Status restore(const SessionEntry& entry, TimeUs now_us, bool frozen = false);
   // RESOURCE_EXHAUSTED: what was restored takes more than sessions may have. `log_bytes`: of the log that was replayed.
   Status check_restored(std::uint64_t log_bytes) const;
 

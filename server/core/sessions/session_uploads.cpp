@@ -22,6 +22,7 @@ Result<std::uint64_t> SessionTable::upload(const ReadSetChunk& chunk, const engi
       if (Status status = enter(session.get(), chunk.client.get(), chunk.identity, now_us, &dropped); !status.ok()) {
         return status;
       }
+      if (session->frozen) return frozen_session();
       if (!session->owner.known()) session->give_owner(SessionOwner(chunk.client));
       owner = session->owner;
       if (const auto it = session->uploads.find(chunk.identity.number); it != session->uploads.end()) {

@@ -69,6 +69,24 @@ TEST(Driver, AfterAnEarlyEndNothingIsMeasuredOrDue) {
   EXPECT_EQ(ended.measured().latency_us.count(), 2u + 200u);
 }
 
+TEST(Driver, TheLongestGapIsFromTheBeginToTheEndOfTheMeasuredPart) {
+  const std::int64_t now_us = steady_now_us();
+  Answers running({now_us - 30 * kSecond, now_us - 20 * kSecond, now_us + 3600 * kSecond});
+  running.answer(now_us - 21 * kSecond);  // comes now: nothing came since the begin
+  const std::int64_t first_us = running.measured().longest_gap_us;
+  EXPECT_GE(first_us, 20 * kSecond);
+  EXPECT_LT(first_us, 25 * kSecond);
+  running.answer(now_us);
+  EXPECT_EQ(running.measured().longest_gap_us, first_us);
+
+  Answers silent({now_us - 30 * kSecond, now_us - 20 * kSecond, now_us - 5 * kSecond});
+  silent.answer(now_us - 10 * kSecond);  // comes after the end
+  EXPECT_EQ(silent.measured().longest_gap_us, 15 * kSecond);
+  Tally all = running.measured();
+  all.merge(silent.measured());
+  EXPECT_EQ(all.longest_gap_us, first_us);
+}
+
 TEST(Driver, AnswersInTimeCountTowardsTheRate) {
   const std::int64_t now_us = steady_now_us();
   Answers running({now_us - 30 * kSecond, now_us - 20 * kSecond, now_us + 3600 * kSecond});

@@ -15,6 +15,7 @@ RunReport sample() {
   report.measured.counts.outcomes[static_cast<std::size_t>(client::Outcome::guard_failed)] = 5;
   report.whole = report.measured.counts;
   for (std::int64_t value = 1; value <= 1'000; ++value) report.measured.latency_us.record(value);
+  report.measured.longest_gap_us = 250;
   report.checked = true;
   report.state.statement = "the balances sum to 5";
   return report;
@@ -33,6 +34,7 @@ TEST(Report, JsonHasTheContractsFields) {
   EXPECT_EQ(json["latency_us"]["p99"], 990);
   EXPECT_EQ(json["latency_us"]["p999"], 999);
   EXPECT_EQ(json["latency_us"]["max"], 1'000);
+  EXPECT_EQ(json["longest_gap_us"], 250);
   EXPECT_EQ(json["config"]["workload"], "bank");
   EXPECT_EQ(json["verified"]["holds"], true);
   EXPECT_TRUE(json["failure"].is_null());

@@ -173,6 +173,9 @@ class FakeDatabase final : public Database {
     done(target.parked_id == 0 ? std::uint64_t{2} : std::uint64_t{1});
   }
   void probe(std::function<void()> done) override { done(); }
+  // Makes the backups.
+  std::function<std::unique_ptr<BackupSource>()> backups;
+  Result<std::unique_ptr<BackupSource>> open_backup() override { return backups(); }
   DatabaseStatus status() const override {
     DatabaseStatus status;
     status.state = DatabaseStatus::State::ready;

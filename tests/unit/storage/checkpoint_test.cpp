@@ -93,12 +93,12 @@ TEST_F(CheckpointTest, AFurtherPieceOfASessionRaisesTheFormat) {
     session.piece = 1;
     ASSERT_TRUE(log.log->checkpoint_session(session).ok());
   }
-  EXPECT_EQ(format(), kDatabaseFormat) << "RocksDB may flush the piece at once, so the checkpoint need not end";
+  EXPECT_EQ(format(), kAccessDatabaseFormat) << "RocksDB may flush the piece at once, so the checkpoint need not end";
   {
     OpenLog log(options_for(directory_));
     ASSERT_TRUE(checkpoint(log.log.get(), 5, 5, 3).ok());
   }
-  EXPECT_EQ(format(), kDatabaseFormat);
+  EXPECT_EQ(format(), kAccessDatabaseFormat);
 }
 
 TEST_F(CheckpointTest, TheAccessTableIsThatOfTheLastCheckpoint) {
@@ -111,7 +111,7 @@ TEST_F(CheckpointTest, TheAccessTableIsThatOfTheLastCheckpoint) {
     }
     const std::vector<std::string> lines = OpenLog(options_for(directory_)).transcript.lines;
     EXPECT_EQ(lines, table.empty() ? std::vector<std::string>() : std::vector{"access table " + table});
-    EXPECT_EQ(format(), kDatabaseFormat);
+    EXPECT_EQ(format(), kAccessDatabaseFormat);
   }
 }
 

@@ -86,6 +86,8 @@ Status Transcript::state_record(const StoredRecord& record) {
 }
 
 Status Transcript::session(const StoredSession& session) {
+  ++sessions;
+  if (session.frozen) ++frozen_sessions;
   std::string line = "session id=" + text_of(session.session) + " lease=" + std::to_string(session.lease_us) +
                      " acknowledged=" + std::to_string(session.acknowledged_through) +
                      " holder=" + std::to_string(session.holder);

@@ -38,6 +38,7 @@ class Transcript final : public RecoveryVisitor {
 
   std::vector<std::string> lines;  // all but the identity
   DatabaseIdentity seen_identity;
+  std::size_t sessions = 0, frozen_sessions = 0;
 };
 
 // A batch that owns the data of its LogRecord.

@@ -10,6 +10,7 @@
 #include "server/storage/acknowledged_file.hpp"
 #include "server/storage/log_record.hpp"
 #include "server/storage/store.hpp"
+#include "server/storage/stored_values.hpp"
 #include "tests/unit/storage/child_process.hpp"
 #include "tests/unit/storage/log_fixture.hpp"
 
@@ -139,12 +140,14 @@ TEST_F(RocksdbLogTest, AnUnknownFormatIsRefused) {
   {
     auto store = Store::open(options_, nullptr);
     ASSERT_TRUE(store.ok());
-    const std::string format("\x03\0\0\0", 4);
+    std::string format;
+    put(&format, kDatabaseFormat + 1);
     ASSERT_TRUE((*store)->db()->Put({}, (*store)->family(Family::metadata), kFormatKey, format).ok());
   }
   const Status status = open_status(options_);
   EXPECT_EQ(status.code(), StatusCode::failed_precondition);
-  EXPECT_NE(status.message().find("format 3"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("format " + std::to_string(kDatabaseFormat + 1)), std::string::npos)
+      << status.message();
 }
 
 TEST_F(RocksdbLogTest, OptionsAreChecked) {

@@ -41,21 +41,26 @@ TEST(StoredValues, SessionRoundTripsAndEveryCutIsFound) {
   struct Case {
     const char* user;
     std::uint64_t holder;
-    char format;
+    bool frozen;
+    const char* formats;
   };
-  // `read` does not keep the user or the holder of one before.
-  for (const auto& [user, holder, format] :
-       {Case{"alice", 3, 3}, Case{"", 1, 3}, Case{"alice", 0, 2}, Case{"", 0, 1}}) {
+  // `read` keeps nothing of one before.
+  for (const auto& [user, holder, frozen, formats] :
+       {Case{"alice", 3, true, "\4\3"}, Case{"alice", 3, false, "\3"}, Case{"", 1, true, "\4\3"},
+        Case{"", 1, false, "\3"}, Case{"alice", 0, true, "\4\2"}, Case{"alice", 0, false, "\2"},
+        Case{"", 0, true, "\4\1"}, Case{"", 0, false, "\1"}}) {
     session.user = user;
     session.holder = holder;
+    session.frozen = frozen;
     const std::string bytes = encode_session(session);
-    EXPECT_EQ(bytes.front(), format);
+    EXPECT_TRUE(bytes.starts_with(formats));
     ASSERT_TRUE(decode_session(bytes, &read).ok());
     Transcript expected, met;
     EXPECT_TRUE(expected.session(session).ok() && met.session(read).ok());
     EXPECT_EQ(met.lines, expected.lines);
     EXPECT_EQ(read.user, session.user);
     EXPECT_EQ(read.holder, session.holder);
+    EXPECT_EQ(read.frozen, session.frozen);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       EXPECT_EQ(decode_session(bytes.substr(0, i), &read).code(), StatusCode::data_loss);
     }
@@ -65,11 +70,13 @@ TEST(StoredValues, SessionRoundTripsAndEveryCutIsFound) {
 
 TEST(StoredValues, AnUnknownFormatOfASessionIsNotDamage) {
   std::string bytes = encode_session(StoredSession());
-  bytes.front() = 4;
+  bytes.front() = 5;
   StoredSession read;
-  const Status status = decode_session(bytes, &read);
-  EXPECT_EQ(status.code(), StatusCode::failed_precondition);
-  EXPECT_EQ(status.message(), "session record has format 4; this version reads formats 1 to 3");
+  for (const std::string& unknown : {bytes, '\4' + bytes}) {
+    const Status status = decode_session(unknown, &read);
+    EXPECT_EQ(status.code(), StatusCode::failed_precondition);
+    EXPECT_EQ(status.message(), "session record has format 5; this version reads formats 1 to 4");
+  }
 }
 
 TEST(StoredValues, SessionKeyRoundTripsAndHasOneOfTwoLengths) {

@@ -1,0 +1,43 @@
+// Reads the frames of a file one after the other. Thread safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/base/status.hpp"
+#include "server/storage/backup_format.hpp"
+
+namespace kilokv::server::offline {
+
+class FrameFile {
+ public:
+  explicit FrameFile(std::string path) : path_(std::move(path)) {}
+  ~FrameFile();
+  FrameFile(const FrameFile&) = delete;
+  FrameFile& operator=(const FrameFile&) = delete;
+
+  // FAILED_PRECONDITION: the file cannot be read.
+  Status open();
+
+  // Reads the next frame. False: the file has ended. DATA_LOSS: the frame is damaged; if `can_go_on()`, the next call
+  // reads the frame after it. The frame is valid until the next call.
+  Result<bool> next(storage::Frame* frame);
+  bool can_go_on() const { return can_go_on_; }
+
+  std::uint64_t offset() const { return offset_; }  // of the last frame
+  std::uint64_t end() const { return end_; }        // of the last whole frame
+  const std::string& path() const { return path_; }
+
+ private:
+  // Reads until the buffer has so many bytes, or the file ends.
+  Status read(std::size_t bytes);
+
+  const std::string path_;
+  int file_ = -1;
+  std::string buffer_;
+  std::uint64_t offset_ = 0, end_ = 0;
+  bool can_go_on_ = true;
+};
+
+}  // namespace kilokv::server::offline

@@ -1,0 +1,78 @@
+// Copies log records to the archive: files of frames (backup_format.hpp), each with the records of some seconds. A file
+// is written under another name, synced, and then renamed. So what has a name is whole.
+//
+// A thread of its own does this, with a low priority. It reads what is durable, and keeps what it has not copied yet
+// against trimming. If it falls back by more than --archive-lag-max, the archive ends, or new work is refused.
+//
+// Thread safety: all members.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "server/core/commit_log.hpp"
+#include "server/storage/log_history.hpp"
+#include "server/storage/log_pin.hpp"
+#include "server/storage/store.hpp"
+
+namespace kilokv::server::storage {
+
+class Archiver {
+ public:
+  // Everything passed in outlives it. `durable`: the last durable batch.
+  Archiver(const StorageOptions& options, const Store* store, LogPins* pins, const LogHistory* history,
+           const DatabaseIdentity& identity, std::function<BatchNumber()> durable);
+  ~Archiver();  // copies the rest
+  Archiver(const Archiver&) = delete;
+  Archiver& operator=(const Archiver&) = delete;
+
+  // Goes on after the last file that is there. FAILED_PRECONDITION: the directory cannot be used, or its files are of
+  // another copy of the database.
+  Status start();
+
+  // So many bytes of records are durable now.
+  void appended(std::uint64_t bytes) { lag_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  // Whether new work must be refused.
+  bool holds_up() const {
+    return options_.archive_required && lag_bytes_.load(std::memory_order_relaxed) > options_.archive_lag_max;
+  }
+  Status refusal() const;
+  BatchNumber batch() const { return batch_.load(std::memory_order_relaxed); }  // the last one in the archive
+  std::uint64_t lag_bytes() const { return lag_bytes_.load(std::memory_order_relaxed); }
+  bool ended() const { return ended_.load(std::memory_order_relaxed); }
+
+ private:
+  Status make_folder() const;
+  Status find_begin();
+  void run();
+  void look();
+  Status copy_all();
+  Result<std::uint64_t> gather(BatchNumber last, std::string* file, BatchNumber* to);
+  void end(const std::string& why);
+  void problem(const std::string& why, bool ended);
+
+  const StorageOptions options_;
+  const Store* const store_;
+  LogPins* const pins_;
+  const LogHistory* const history_;
+  const DatabaseIdentity identity_;
+  const std::function<BatchNumber()> durable_;
+  const std::string folder_;
+  std::shared_ptr<LogPin> pin_;
+  std::atomic<BatchNumber> batch_{0};
+  std::atomic<std::uint64_t> lag_bytes_{0};
+  std::atomic<bool> ended_{false};
+  bool has_problem_ = false;  // only the thread uses it
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace kilokv::server::storage
