@@ -1,6 +1,7 @@
 // Role: see driver.hpp.
 #include "client/bench/driver.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "client/bench/batch_sink.hpp"
@@ -9,7 +10,11 @@
 namespace kilokv::bench {
 Driver::Driver(const RunOptions& options, engine::Workload workload, const Window& window, std::uint32_t place,
                std::uint32_t drivers)
-    : options_(options), window_(window), end_us_(window.end_us), workload_(std::move(workload)) {
+    : options_(options),
+      window_(window),
+      end_us_(window.end_us),
+      workload_(std::move(workload)),
+      last_answer_us_(window.begin_us) {
   if (options_.rate_per_s <= 0) return;
   const double requests_per_s = options_.rate_per_s / options_.batch_size / drivers;
   const double offset_us = 1e6 / requests_per_s * place / drivers;  // the drivers send in turns
@@ -24,7 +29,10 @@ void Driver::end_at(std::int64_t end_us) {
 
 Tally Driver::measured() const {
   const std::lock_guard lock(mutex_);
-  return measured_;
+  Tally measured = measured_;
+  const std::int64_t until_us = std::min(steady_now_us(), end_us());
+  measured.longest_gap_us = std::max(measured.longest_gap_us, until_us - last_answer_us_);
+  return measured;
 }
 
 Counts Driver::whole() const {
@@ -61,7 +69,11 @@ void Driver::count(const Counts& counts, std::int64_t start_us) {
   whole_.merge(counts);
   interval_.counts.merge(counts);
   interval_.latency_us.record(now_us - start_us, answered);
-  if (measures(now_us)) measured_.counts.merge(counts);
+  if (measures(now_us)) {
+    measured_.counts.merge(counts);
+    measured_.longest_gap_us = std::max(measured_.longest_gap_us, now_us - last_answer_us_);
+    last_answer_us_ = now_us;
+  }
   // Decided by the start, not by the answer: a stalled server answers the slowest requests after the end.
   if (measures(start_us)) measured_.latency_us.record(now_us - start_us, answered);
 }

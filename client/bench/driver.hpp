@@ -74,6 +74,7 @@ class Driver {
   const Window window_;
   std::atomic<std::int64_t> end_us_;
   engine::Workload workload_;
+  std::int64_t last_answer_us_;  // in the measured part, or its begin
   mutable std::mutex mutex_;
   Tally measured_, interval_;
   Counts whole_;

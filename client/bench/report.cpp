@@ -126,6 +126,7 @@ Json to_json(const RunReport& report) {
   json["refusals"] = refusals_json(report);
   json["measured_seconds"] = static_cast<double>(report.measured_us) / 1e6;
   json["latency_us"] = latency_json(report.measured.latency_us);
+  json["longest_gap_us"] = report.measured.longest_gap_us;
   json["whole_run"] = outcomes_json(report.whole);
   json["whole_run"]["requests"] = report.whole.requests;
   json["load"] = {{"written", report.load.written},

@@ -1,6 +1,7 @@
 // The counts of a run. Thread safety: none. Each driver has its own under its lock; the runner merges them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -51,11 +52,13 @@ struct Counts {
 
 struct Tally {
   Counts counts;
-  Histogram latency_us;  // of each transaction, from the time at which it should have started
+  Histogram latency_us;             // of each transaction, from the time at which it should have started
+  std::int64_t longest_gap_us = 0;  // time without any answer on a connection
 
   void merge(const Tally& other) {
     counts.merge(other.counts);
     latency_us.merge(other.latency_us);
+    longest_gap_us = std::max(longest_gap_us, other.longest_gap_us);
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include "client/cli/access_commands.hpp"
 #include "client/cli/activity_commands.hpp"
+#include "client/cli/backup_commands.hpp"
 #include "client/cli/bulk/bulk_flags.hpp"
 #include "client/cli/commands.hpp"
 #include "client/command_line/arguments.hpp"
@@ -17,9 +18,9 @@ namespace kilokv::client {
 namespace {
 
 constexpr const char* kFooter =
-    "Exit codes: 0 done; 1 a guard failed, a transaction did not commit, a key is absent, or an export or import is "
-    "not\n"
-    "complete; 2 wrong usage or wrong input; 3 the server refused the input; 4 no server, no answer in time, or a "
+    "Exit codes: 0 done; 1 a guard failed, a transaction did not commit, a key is absent, an export or import is not\n"
+    "complete, or check found a damage; 2 wrong usage or wrong input; 3 the server refused the input; 4 no server, no "
+    "answer in time, or a "
     "full\n"
     "server; 5 any other error; 130 Ctrl-C, or 143 SIGTERM, ended an export or import.";
 
@@ -315,6 +316,9 @@ int run(int argc, char** argv) {
   log_level->add_option("level", level, "trace, debug, info, warning, error, critical or off; default: no change")
       ->transform(one_of({"trace", "debug", "info", "warning", "error", "critical", "off"}));
   log_level->callback([&] { action = [&] { return run_log_level(common, level); }; });
+#ifdef KILOKV_HAS_BACKUP
+  add_backup_commands(app.get(), &common, &action);
+#endif
   add_help_command(app.get());
   if (const auto code = parse_arguments(app.get(), argc, argv)) return *code;
   if (const Error error = server.apply(&common.server)) {

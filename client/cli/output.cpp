@@ -46,7 +46,7 @@ ValueView view_of(const Pair& pair) {
 
 ExitCode report(const Error& error) {
   const ExitCode code = report_error("kilokv", "--timeout", error);
-  if (error.reason == "SESSION_UNKNOWN" || error.reason == "NUMBER_ACKNOWLEDGED") {
+  if (error.reason == "SESSION_UNKNOWN" || error.reason == "SESSION_FROZEN" || error.reason == "NUMBER_ACKNOWLEDGED") {
     std::cerr << "  hint: run the command again: it opens a new session\n";
   }
   return code;

@@ -89,12 +89,19 @@ void print_head(const CommonOptions& common, const std::string& id, const Attach
   if (common.output == OutputFormat::json) {
     const ordered_json line = {{"session", id.substr(0, kShownDigits)},
                                {"holder", holder},
-                               {"acknowledged_through", attached.acknowledged_through}};
+                               {"acknowledged_through", attached.acknowledged_through},
+                               {"frozen", attached.frozen},
+                               {"incarnation", attached.incarnation}};
     std::cout << line.dump() << '\n';
     return;
   }
   std::printf("session %s, holder %llu, acknowledged through %llu\n", id.substr(0, kShownDigits).c_str(),
               static_cast<unsigned long long>(holder), static_cast<unsigned long long>(attached.acknowledged_through));
+  if (attached.frozen) {
+    std::printf(
+        "the database was restored from a backup: this session runs nothing more, and what it ran after the\n"
+        "moment of the restore is undone\n");
+  }
   std::printf("%-10s %-15s %12s %8s %7s %7s\n", "REQUEST", "STATE", "TRANSACTIONS", "DECIDED", "PARKED", "QUEUED");
 }
 

@@ -48,20 +48,21 @@ Fields* group_of(std::vector<Group>* groups, const std::string& title) {
 }
 
 std::vector<Group> groups_of(const ServerStatus& status) {
-  std::vector<Group> groups = {{"Server",
-                                {{"state", status.state},
-                                 {"server_version", status.version},
-                                 {"insecure", status.insecure},
-                                 {"uptime_seconds", status.uptime_seconds},
-                                 {"recovery_seconds", status.recovery_seconds}}},
-                               {"Where batches run",
-                                {{"strategy", status.strategy},
-                                 {"threads", status.threads},
-                                 {"shadow_rate", status.shadow_rate},
-                                 {"device", status.device},
-                                 {"device_model", status.device_model},
-                                 {"device_reason", status.device_reason}}},
-                               {"Positions in the log of batches", {{"state_hash", status.state_hash}}}};
+  std::vector<Group> groups = {
+      {"Server",
+       {{"state", status.state},
+        {"server_version", status.version},
+        {"insecure", status.insecure},
+        {"uptime_seconds", status.uptime_seconds},
+        {"recovery_seconds", status.recovery_seconds}}},
+      {"Where batches run",
+       {{"strategy", status.strategy},
+        {"threads", status.threads},
+        {"shadow_rate", status.shadow_rate},
+        {"device", status.device},
+        {"device_model", status.device_model},
+        {"device_reason", status.device_reason}}},
+      {"Positions in the log of batches", {{"incarnation", status.incarnation}, {"state_hash", status.state_hash}}}};
   Fields* const running = group_of(&groups, "Where batches run");
   for (const auto& [name, text] : status.settings) (*running)[name] = text;
   for (const auto& [name, text] : status.details) (*running)[name] = text;

@@ -100,9 +100,9 @@ class Asker(http2.Caller):
         super()._take(kind, flags, stream, payload)
 
 
-def numbered(session, number):
-    """A request of the session, as a message: the same one each time."""
-    request = http2.bytes_field(1, session) + http2.number_field(2, number)
+def numbered(session, number, more=b""):
+    """A request of the session, as a message: the same one each time. `more`: further fields of its identity."""
+    request = http2.bytes_field(1, session) + http2.number_field(2, number) + more
     return http2.bytes_field(1, request) + http2.bytes_field(2, transaction(add_one(b"by-session")))
 
 

@@ -215,6 +215,8 @@ class Pages(Packages):
             for flag in flags:
                 self.assertRegex(page, rf"(?m){flag}\b", f"{name}.{section}")
         self.assertIn("kilokv role grant", page_text(self.root, "kilokv", 1))
+        for command in ("backup", "check", "restore"):  # a build without the server would lack them
+            self.assertIn(f"kilokv {command}", page_text(self.root, "kilokv", 1))
 
     def complete(self, *words):
         """What bash offers for the last word."""
@@ -226,7 +228,7 @@ class Pages(Packages):
 
     def test_each_flag_is_completed(self):
         for path in (("kilokvd",), ("kilokv",), ("kilokv", "txn"), ("kilokv", "role", "grant"), ("kilokv", "session", "attach"),
-                     ("kilokv", "export"), ("kilokv", "import"), ("kilokv-bank", "demo"),
+                     ("kilokv", "export"), ("kilokv", "import"), ("kilokv", "restore"), ("kilokv-bank", "demo"),
                      ("kilokv-bench", "run"), ("kilokv-bench", "sweep")):
             flags = flags_of(self.help_of(*path))
             self.assertGreaterEqual(len(flags), 3, path)

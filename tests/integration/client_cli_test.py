@@ -423,7 +423,8 @@ class CommandLine(unittest.TestCase):
         program.kill()
         program.wait()
         head, parked = self.json("session", "attach", "--session-file", str(file))
-        self.assertEqual(head, {"session": session[:8], "holder": 1, "acknowledged_through": 0})
+        self.assertEqual(head, {"session": session[:8], "holder": 1, "acknowledged_through": 0, "frozen": False,
+                                "incarnation": self.json("status")[0]["incarnation"]})
         self.assertEqual(parked, {"request": 1, "state": "parked", "transactions": 1, "decided": 0, "parked": 1, "queued": 0,
                                   "results": []})
         self.kilokv("session", "attach", "--session-file", str(file), "--request", "1", code=1)

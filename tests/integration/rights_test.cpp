@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kilokv/access.hpp"
+#include "kilokv/backup.hpp"
 #include "kilokv/v1/kilokv.grpc.pb.h"
 #include "tests/integration/client_fixture.hpp"
 #include "tests/integration/server_fixture.hpp"
@@ -381,6 +382,11 @@ void add_server_calls(std::vector<Call>* calls) {
        {"ListSlow", Need::metrics, raw_list(&v1::KiloKV::Stub::ListSlow)},
        {"ListSessions", Need::metrics, raw_list(&v1::KiloKV::Stub::ListSessions)},
        {"ListConnections", Need::metrics, raw_list(&v1::KiloKV::Stub::ListConnections)},
+       {"Backup", Need::admin,
+        [](Caller* c) {
+          const auto stream = BackupStream::connect(c->client->options());
+          return stream ? (*stream)->read({}, [](const BackupPiece&) { return true; }) : stream.error();
+        }},
        {"ListParked", Need::admin, [](Caller* c) { return error_of(c->client->list_parked()); }},
        {"Cancel of a parked transaction", Need::admin,
         [](Caller* c) { return error_of(c->client->cancel_parked(std::uint64_t{1})); }, ErrorCode::not_found},

@@ -96,6 +96,8 @@ Expected<Attached> attach(Connection* connection, const std::string& id, std::ui
   identity.lease_us = response.lease_us();
   identity.holder = response.holder();
   identity.acknowledged_through = response.acknowledged_through();
+  attached.frozen = response.frozen();
+  attached.incarnation = response.incarnation();
   const std::uint64_t last_known = attached.requests.empty() ? 0 : attached.requests.back().number;
   identity.inherited_through = std::max({numbers_used, last_known, identity.acknowledged_through});
   return attached;

@@ -15,6 +15,8 @@ namespace kilokv::client {
 struct Attached {
   SessionIdentity identity;
   std::vector<KnownRequest> requests;
+  bool frozen = false;
+  std::string incarnation;  // 16 bytes
 };
 
 // Attaches to the session `id`. The numbers up to `numbers_used` count as those of earlier holders, and so do all that

@@ -61,6 +61,7 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.uptime_seconds = response.server().uptime_seconds();
   status.recovery_seconds = response.server().recovery_seconds();
   status.state_hash = to_hex(response.position().state_hash());
+  status.incarnation = to_hex(response.server().incarnation());
   status.device = response.device().device();
   status.device_model = response.device().device_model();
   status.device_reason = response.device().device_reason();
@@ -127,6 +128,8 @@ class RemoteClient final : public Client {
     AttachedSession out;
     out.acknowledged_through = attached->identity.acknowledged_through;
     out.requests = std::move(attached->requests);
+    out.frozen = attached->frozen;
+    out.incarnation = to_hex(attached->incarnation);
     out.session = handle(std::move(attached->identity), options.requests_in_flight_max);
     return out;
   }

@@ -175,7 +175,8 @@ struct ServerStatus {
   // Where batches run (cpu, cuda or emulated); the model of the device; and, if batches do not run on the device that
   // the server should use, the reason.
   std::string device, device_model, device_reason;
-  bool insecure = false;  // other machines reach the server, and it lacks TLS or logins
+  std::string incarnation;  // hexadecimal; a restore from a backup begins another one
+  bool insecure = false;    // other machines reach the server, and it lacks TLS or logins
   std::uint32_t threads = 0;
   double shadow_rate = 0;
   double uptime_seconds = 0, recovery_seconds = 0;
@@ -199,6 +200,11 @@ struct AttachedSession {
   std::unique_ptr<Session> session;
   std::uint64_t acknowledged_through = 0;
   std::vector<KnownRequest> requests;  // those that the server knows, above acknowledged_through, by their numbers
+  // The database was restored from a backup, and the session is from before: it has what is stored, and each new number
+  // gets failed_precondition with the reason SESSION_FROZEN. What it ran after the moment to which the database was
+  // restored is undone, and not known.
+  bool frozen = false;
+  std::string incarnation;  // of the database, as 32 hexadecimal digits; each restore begins another one
 
   // The state of any number. It is final if it is decided or not_known.
   KnownRequest::State state_of(std::uint64_t number) const;
