@@ -137,7 +137,7 @@ void print(const SlowTransactions& slow, OutputFormat output) {
                to_string(one.outcome), std::to_string(one.batch), one.client, session,
                one.guard ? "guard " + std::to_string(*one.guard) + " on " + text_of(one.guard_key) : ""});
   }
-  std::cout << table.render() << "slower than " << duration(slow.threshold_us)
+  std::cout << table.render() << "slower than " << (slow.threshold_us == 0 ? "off" : duration(slow.threshold_us))
             << " (--slow-transaction) since the start:";
   for (const auto& [reason, count] : slow.counts) std::cout << ' ' << reason << ' ' << grouped(count);
   std::cout << '\n';

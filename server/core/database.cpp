@@ -148,8 +148,8 @@ class CoreDatabase final : public Database {
   HotKeys hot_keys(KeyUse use, std::size_t limit) const override {
     return core_.hot_keys.top(use, limit, core_.environment.clock->monotonic_us());
   }
-  std::vector<SessionInfo> list_sessions() const override {
-    return core_.sessions.all(core_.environment.clock->monotonic_us());
+  std::vector<SessionInfo> list_sessions(std::size_t limit) const override {
+    return core_.sessions.largest(limit, core_.environment.clock->monotonic_us());
   }
   void probe(std::function<void()> done) override {
     parts_->execute.post(nullptr,

@@ -124,8 +124,9 @@ class Database {
   virtual const CoreMetrics& metrics() const = 0;
   // The most used keys of the last seconds, at most `limit`. Keys are data: the caller checks who may see them.
   virtual HotKeys hot_keys(KeyUse use, std::size_t limit) const = 0;
-  // All open sessions, in no order. Takes about as long as 100 bytes of a message for each.
-  virtual std::vector<SessionInfo> list_sessions() const = 0;
+  // The open sessions that hold the most bytes, at most `limit`, in no order. Takes about as long as 100 bytes of a
+  // message for each open session.
+  virtual std::vector<SessionInfo> list_sessions(std::size_t limit) const = 0;
 
   // Goes the way of a request, without a transaction: `done` is called when the executor has taken the probe, and
   // everything that was executed before it is durable and answered. Never called if a stage hangs. Nothing refuses it.

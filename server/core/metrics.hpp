@@ -42,7 +42,7 @@ class RunningSince {
   std::atomic<TimeUs> since_us_{kNotRunning};
 };
 
-// Of the pipeline.
+// What the pipeline measures.
 struct CoreMetrics {
   // Durability is lost, or a batch was wrong, so the process ends. Whoever finds it writes this.
   std::atomic<bool> has_failed{false};
@@ -78,7 +78,7 @@ struct CoreMetrics {
   RunningSince without_checkpoint;  // since the last one, or since the start
 };
 
-// Of the log.
+// What the log measures.
 struct LogMetrics {
   Histogram sync{kShortTimesUs};  // of the file to which batches are written; those of checkpoints count, too
   std::atomic<std::uint64_t> written_bytes{0};  // of log records

@@ -26,8 +26,8 @@ struct TraceParent {
 // A longer text is no traceparent. Version 00 has 55 bytes; later versions may add to it.
 inline constexpr std::size_t kTraceParentBytesMax = 256;
 
-// Empty if the text is not VERSION-TRACE-SPAN-FLAGS in lower-case hexadecimal digits, or if an id is all zeros. Of a
-// later version, it reads the four parts that version 00 has, as the standard asks.
+// Empty if the text is not VERSION-TRACE-SPAN-FLAGS in lower-case hexadecimal digits, or if an id is all zeros. From
+// a later version, it takes the four parts that version 00 has, as the standard asks.
 std::optional<TraceParent> parse_traceparent(std::string_view text);
 
 // The ids as hexadecimal digits.

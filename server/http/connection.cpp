@@ -120,7 +120,10 @@ class StreamConnection final : public HttpConnection, public std::enable_shared_
     if (error == http::error::end_of_stream || error == http::error::partial_message) return finish();
     if (error && is_of_http(error)) return answer_and_end(refusal(400, "this is not a request of HTTP/1.1"));
     if (error) return;  // the connection is lost, or the time is over
-    if (parser_->chunked() || parser_->content_length().value_or(0) > 0) return refuse_body();
+    // The parser knows the length of a body only without a coding, or with `chunked` alone. What it does not know would
+    // be the next request.
+    const bool has_coding = parser_->get().find(http::field::transfer_encoding) != parser_->get().end();
+    if (has_coding || parser_->chunked() || parser_->content_length().value_or(0) > 0) return refuse_body();
     ask();
   }
 

@@ -45,7 +45,8 @@ constexpr std::int64_t kReportMs = 10000;
 constexpr std::size_t kAddressesKept = 256;
 constexpr int kNice = 10;  // the threads of the pipeline go first
 constexpr std::uint32_t kInMakingMax = 64;
-// Of the system, for each connection. By itself, the system would keep megabytes for a client that takes nothing.
+// The buffer of the system for each connection. By itself, the system would keep megabytes for a client that takes
+// nothing.
 constexpr int kSendBufferBytes = 128 << 10, kReceiveBufferBytes = 16 << 10;
 
 std::int64_t now_ms() {

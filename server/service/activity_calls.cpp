@@ -174,12 +174,11 @@ void fill_slow_counts(const std::array<std::uint64_t, kSlowReasons>& counts, v1:
   }
 }
 
-void fill_sessions(std::vector<SessionInfo> sessions, std::uint32_t limit, std::uint64_t bytes_max,
+void fill_sessions(std::vector<SessionInfo> sessions, std::uint64_t count, std::uint64_t bytes_max,
                    v1::ListSessionsResponse* response) {
-  response->set_count(sessions.size());
-  const auto bytes = [](const SessionInfo& session) { return session.stored_bytes + session.reserved_bytes; };
-  keep_first(&sessions, limit, [&](const SessionInfo& a, const SessionInfo& b) {
-    return bytes(a) != bytes(b) ? bytes(a) > bytes(b) : a.id.bytes < b.id.bytes;
+  response->set_count(count);
+  std::sort(sessions.begin(), sessions.end(), [](const SessionInfo& a, const SessionInfo& b) {
+    return a.bytes() != b.bytes() ? a.bytes() > b.bytes() : a.id.bytes < b.id.bytes;
   });
   Room room(bytes_max);
   for (const SessionInfo& session : sessions) {

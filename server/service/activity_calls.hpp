@@ -57,7 +57,8 @@ void fill_slow(const std::vector<SlowTransaction>& slow, std::uint32_t limit, co
                std::uint64_t bytes_max, v1::ListSlowResponse* response);
 // `counts`: by SlowReason.
 void fill_slow_counts(const std::array<std::uint64_t, kSlowReasons>& counts, v1::ListSlowResponse* response);
-void fill_sessions(std::vector<SessionInfo> sessions, std::uint32_t limit, std::uint64_t bytes_max,
+// `count`: of all open sessions.
+void fill_sessions(std::vector<SessionInfo> sessions, std::uint64_t count, std::uint64_t bytes_max,
                    v1::ListSessionsResponse* response);
 // `user_of`: the user of the last call of a peer.
 void fill_connections(std::vector<ConnectionInfo> connections, std::uint32_t limit,

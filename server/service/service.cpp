@@ -669,7 +669,8 @@ grpc::ServerGenericBidiReactor* KiloKvService::ListSessions(CallContext* context
         constexpr std::uint64_t kWorkBytes = 100;  // for one session, as for so many bytes of a message
         const auto fill = [this, call, database, limit] {
           if (call->is_over()) return;
-          fill_sessions(database->list_sessions(), limit, environment_.options.message_bytes_max, &call->response);
+          fill_sessions(database->list_sessions(limit), database->status().sessions,
+                        environment_.options.message_bytes_max, &call->response);
           call->end({});
         };
         const KStatus status = environment_.run_by(call->client(), kWorkBytes * database->status().sessions, fill);

@@ -19,9 +19,9 @@ namespace kilokv::server {
 
 class Traces {
  public:
-  // Of a text from this client; of an empty one: none.
+  // The trace that a text from this client names; none for an empty text.
   TraceParent read(std::string_view text, const Client& client);
-  // Of the metadata of a call.
+  // The trace that the metadata of a call names.
   TraceParent of(const grpc::ServerContextBase& context, const Client& client);
 
  private:

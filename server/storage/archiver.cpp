@@ -23,7 +23,7 @@
 namespace kilokv::server::storage {
 namespace {
 
-// Of one file, and one record more. Each look makes as many files as it needs.
+// The size of one file. One record more may come. Each look makes as many files as it needs.
 constexpr std::size_t kFileBytes = kArchiveFileBytes;
 
 Status refused(const std::string& what) {

@@ -310,6 +310,7 @@ void RocksdbLog::compact_early(bool early) {
 }
 
 LogUsage RocksdbLog::usage() const {
+  const bool is_short = space_.is_short();  // looks at the disk
   return {.free_bytes = space_.free_bytes(),
           .disk_bytes = space_.disk_bytes(),
           .reserved_bytes = space_.reserved_bytes(),
@@ -321,7 +322,7 @@ LogUsage RocksdbLog::usage() const {
           .archive = archiver_ == nullptr
                          ? ArchiveUsage()
                          : ArchiveUsage{true, archiver_->ended(), archiver_->batch(), archiver_->lag_bytes()},
-          .short_of_space = space_.is_short()};
+          .short_of_space = is_short};
 }
 
 // Looks at nothing: a new database has nothing to look at.

@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint8_t kValueFormat = 1;        // of each kind of value in this file, but
 constexpr std::uint8_t kUserSessionFormat = 2;  // of a session that a user has opened
 constexpr std::uint8_t kHeldSessionFormat = 3;  // of a session that a client has attached to, a user's or nobody's
-// Of a session of an earlier incarnation. The record of the session, in one of the other formats, follows.
+// The format of a session of an earlier incarnation. The record of the session, in one of the other formats, follows.
 constexpr std::uint8_t kFrozenSessionFormat = 4;
 
 Status malformed(const char* what) { return {StatusCode::data_loss, std::string(what) + " is malformed or cut short"}; }

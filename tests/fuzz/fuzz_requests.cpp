@@ -190,7 +190,7 @@ class CheckingDatabase final : public Database {
     return {};
   }
   const CoreMetrics& metrics() const override { return metrics_; }
-  std::vector<SessionInfo> list_sessions() const override { return {}; }
+  std::vector<SessionInfo> list_sessions(std::size_t /*limit*/) const override { return {}; }
   HotKeys hot_keys(KeyUse /*use*/, std::size_t /*limit*/) const override { return {}; }
   std::vector<SlowTransaction> slow_transactions() const override { return {}; }
   void drain(std::function<void()> answered, std::function<void()> done) override {

@@ -74,7 +74,7 @@ struct PendingRequest {
 struct SessionIdentity {
   std::string id;  // 16 bytes
   std::uint64_t lease_us = 0;
-  // Of a session that this client has attached to. The numbers up to `inherited_through` are those of earlier holders.
+  // For a session that this client has attached to. The numbers up to `inherited_through` are those of earlier holders.
   std::uint64_t holder = 0, acknowledged_through = 0, inherited_through = 0;
 };
 

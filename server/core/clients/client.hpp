@@ -80,7 +80,7 @@ struct Client {
   } waited;
   double weight = 1;        // user_weight, as it was when the queue was last empty. Only Turns uses it, with its lock.
   double decode_begin = 0;  // virtual time at which its next message may begin. Only DecodeQueue uses it.
-  // Of a keeper: when the next message may pass its full share of the admission queue, in milliseconds of the steady
+  // For a keeper: when the next message may pass its full share of the admission queue, in milliseconds of the steady
   // clock. Only DecodeQueue uses it.
   std::int64_t passes_from_ms = 0;
 

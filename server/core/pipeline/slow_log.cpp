@@ -84,13 +84,13 @@ void SlowLog::note(const Batch& batch, const BatchPart& part, SlowTransaction sl
   std::uint64_t left_out = 0;
   {
     const std::scoped_lock lock(mutex_);
-    ++of_reason.count;
+    of_reason.count += part.answered();
     if (now_us - of_reason.second_us >= kSecondUs) {
       of_reason.second_us = now_us;
       of_reason.records = of_reason.lines = 0;
     }
     if (of_reason.records == kRecordsPerSecond) {
-      ++of_reason.untold;
+      of_reason.untold += part.answered();
       return;
     }
     ++of_reason.records;
@@ -98,7 +98,7 @@ void SlowLog::note(const Batch& batch, const BatchPart& part, SlowTransaction sl
     of_reason.kept.push_back(slow);
     if (of_reason.kept.size() > kKept) of_reason.kept.pop_front();
     if (of_reason.lines == kLinesPerSecond) {
-      ++of_reason.untold;
+      of_reason.untold += part.answered();
       return;
     }
     ++of_reason.lines;

@@ -20,6 +20,8 @@ struct SessionInfo {
   std::uint32_t in_flight = 0;  // of them: queued, parked or running
   std::uint64_t uploads = 0;    // read sets that are not committed yet
   std::uint64_t stored_bytes = 0, reserved_bytes = 0;  // of results, and for results to come
+
+  std::uint64_t bytes() const { return stored_bytes + reserved_bytes; }
 };
 
 }  // namespace kilokv::server

@@ -143,9 +143,14 @@ std::vector<SessionId> SessionTable::of_user(std::string_view user) const {
   return ids;
 }
 
-std::vector<SessionInfo> SessionTable::all(TimeUs now_us) const {
+std::vector<SessionInfo> SessionTable::largest(std::size_t limit, TimeUs now_us) const {
   std::vector<SessionInfo> sessions;
-  sessions.reserve(count());
+  const auto keep_largest = [&] {
+    if (sessions.size() <= limit) return;
+    std::nth_element(sessions.begin(), sessions.begin() + static_cast<std::ptrdiff_t>(limit), sessions.end(),
+                     [](const SessionInfo& a, const SessionInfo& b) { return a.bytes() > b.bytes(); });
+    sessions.resize(limit);
+  };
   std::vector<std::shared_ptr<Session>> of_shard;
   for (const Shard& shard : shards_) {
     of_shard.clear();
@@ -168,7 +173,9 @@ std::vector<SessionInfo> SessionTable::all(TimeUs now_us) const {
                           .stored_bytes = session->stored_bytes,
                           .reserved_bytes = session->reserved_bytes});
     }
+    if (sessions.size() > 2 * limit) keep_largest();
   }
+  keep_largest();
   return sessions;
 }
 

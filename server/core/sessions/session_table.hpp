@@ -142,8 +142,9 @@ class SessionTable {
   void adopt(const std::shared_ptr<Client>& client);
   // All open sessions of a user. Takes time for each session of all users.
   std::vector<SessionId> of_user(std::string_view user) const;
-  // All open sessions, in no order. Takes time for each session. It locks one session at a time.
-  std::vector<SessionInfo> all(TimeUs now_us) const;
+  // The open sessions that hold the most bytes, at most `limit`, in no order. Takes time for each session. It locks one
+  // session at a time.
+  std::vector<SessionInfo> largest(std::size_t limit, TimeUs now_us) const;
   // FAILED_PRECONDITION: there is no such session. PERMISSION_DENIED: it belongs to another user.
   Status check_owner(const SessionId& id, const Client* client) const;
   // The same, and FAILED_PRECONDITION: another client has attached to it.

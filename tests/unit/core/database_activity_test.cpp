@@ -38,10 +38,10 @@ TEST_F(DatabaseActivityTest, AWaitIsSeenWhileItLasts) {
 }
 
 TEST_F(DatabaseActivityTest, SessionsAreListed) {
-  EXPECT_TRUE(database->list_sessions().empty());
+  EXPECT_TRUE(database->list_sessions(10).empty());
   const SessionId id = open_session(2000000);
   run(add("a", 1), id, 1);
-  const std::vector<SessionInfo> sessions = database->list_sessions();
+  const std::vector<SessionInfo> sessions = database->list_sessions(10);
   ASSERT_EQ(sessions.size(), 1u);
   EXPECT_EQ(sessions.front().id, id);
   EXPECT_EQ(sessions.front().requests, 1u);

@@ -231,6 +231,14 @@ TEST_F(SlowTest, WhenAllAreSlowFewAreNotedAndAllAreCounted) {
   EXPECT_EQ(lines.front().second, 0u);
 }
 
+// A request of many is one record, and each of its transactions counts.
+TEST_F(SlowTest, EachTransactionOfARequestCounts) {
+  run_held("log", 2 * kSecond, both(add("a", 1), both(add("b", 1), add("c", 1))));
+  EXPECT_EQ(count(SlowReason::sync), 3u);
+  ASSERT_EQ(database->slow_transactions().size(), 1u);
+  EXPECT_EQ(database->slow_transactions().front().transactions, 3u);
+}
+
 // Those that wait by intention do not push out others, and the room of a reason is bounded.
 TEST_F(SlowTest, EachReasonHasARoomOfItsOwn) {
   run_held("log", 2 * kSecond, add("a", 1));

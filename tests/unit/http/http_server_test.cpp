@@ -154,6 +154,8 @@ TEST_F(HttpServerTest, WhatIsNoShortRequestIsRefusedByName) {
       {get + "Content-Length: 5\r\n\r\nhello", "413 "},
       {get + "Content-Length: 99999999999\r\n\r\n", "413 "},
       {get + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "413 "},
+      {get + "Transfer-Encoding: gzip\r\n\r\nGET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "413 "},
+      {get + "Transfer-Encoding: chunked, gzip\r\n\r\nGET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "413 "},
       {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "400 "},
       {std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + "\r\n\r\n", "400 "},
       {"hello\r\n\r\n", "400 "},

@@ -150,9 +150,9 @@ TEST(SessionsList, HasTheLargestFirst) {
   sessions[1].left_us = -3;
   sessions[2].stored_bytes = 20;
   v1::ListSessionsResponse response;
-  fill_sessions(sessions, 2, kRoomy, &response);
-  EXPECT_EQ(response.count(), 3u);
-  ASSERT_EQ(response.sessions_size(), 2);
+  fill_sessions(sessions, 7, kRoomy, &response);
+  EXPECT_EQ(response.count(), 7u);
+  ASSERT_EQ(response.sessions_size(), 3);
   EXPECT_EQ(response.sessions(0).id(), "01000000");
   EXPECT_EQ(response.sessions(0).user(), "alice");
   EXPECT_EQ(response.sessions(0).lease_left_us(), -3);

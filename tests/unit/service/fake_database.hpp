@@ -189,7 +189,7 @@ class FakeDatabase final : public Database {
     return status;
   }
   const CoreMetrics& metrics() const override { return metrics_; }
-  std::vector<SessionInfo> list_sessions() const override { return {}; }
+  std::vector<SessionInfo> list_sessions(std::size_t /*limit*/) const override { return {}; }
   HotKeys hot_keys(KeyUse /*use*/, std::size_t /*limit*/) const override { return {}; }
   void set_failed() { metrics_.has_failed = true; }
   std::vector<SlowTransaction> slow_transactions() const override { return {}; }

@@ -45,14 +45,14 @@ TEST_F(SessionTableTest, ARetryInFlightGetsTheStoredPartAtOnceAndTheRestLive) {
 }
 
 TEST_F(SessionTableTest, ListsTheOpenSessionsWithWhatTheyHold) {
-  ASSERT_EQ(table_.all(now_us_).size(), 1u);
-  EXPECT_EQ(table_.all(now_us_).front().requests, 0u);
+  ASSERT_EQ(table_.largest(10, now_us_).size(), 1u);
+  EXPECT_EQ(table_.largest(10, now_us_).front().requests, 0u);
   RequestHeader first = header(1, 2, sink());
   first.stored_bytes_max = 1000;
   ASSERT_EQ(table_.begin(first, now_us_).kind, Kind::run);
   begin(2, 1, sink());
   deliver(2, {0}, 5);
-  const SessionInfo info = table_.all(now_us_).front();
+  const SessionInfo info = table_.largest(10, now_us_).front();
   EXPECT_EQ(info.id, kId);
   EXPECT_EQ(info.requests, 2u);
   EXPECT_EQ(info.in_flight, 1u);
@@ -60,9 +60,25 @@ TEST_F(SessionTableTest, ListsTheOpenSessionsWithWhatTheyHold) {
   EXPECT_GT(info.reserved_bytes, 0u);
   EXPECT_EQ(info.acknowledged_through, 0u);
   EXPECT_EQ(info.left_us, info.lease_us);
-  EXPECT_EQ(table_.all(now_us_ + info.lease_us + 1).front().left_us, -1);
+  EXPECT_EQ(table_.largest(10, now_us_ + info.lease_us + 1).front().left_us, -1);
   ASSERT_TRUE(table_.close(kId).ok());
-  EXPECT_TRUE(table_.all(now_us_).empty()) << "what is closed is not shown, though a request of it is in flight";
+  EXPECT_TRUE(table_.largest(10, now_us_).empty())
+      << "what is closed is not shown, though a request of it is in flight";
+}
+
+TEST_F(SessionTableTest, ListsThoseThatHoldTheMost) {
+  constexpr unsigned char kSessions = 90;  // in several shards
+  for (unsigned char n = 10; n < 10 + kSessions; ++n) {
+    SessionId id = session_id(n);
+    ASSERT_TRUE(table_.open(id, kLeaseUs, now_us_).ok());
+    RequestHeader one = header(1, 1, sink());
+    one.identity.session = id;
+    one.stored_bytes_max = 1000U + n;
+    ASSERT_EQ(table_.begin(one, now_us_).kind, Kind::run);
+  }
+  std::set<SessionId> found;
+  for (const SessionInfo& info : table_.largest(3, now_us_)) found.insert(info.id);
+  EXPECT_EQ(found, (std::set<SessionId>{session_id(97), session_id(98), session_id(99)}));
 }
 
 TEST_F(SessionTableTest, OtherContentUnderTheSameNumberIsRefused) {
