@@ -170,7 +170,7 @@ TEST_F(HttpServerTest, WhatIsNoShortRequestIsRefusedByName) {
   }
   EXPECT_TRUE(requests().empty());
   EXPECT_EQ(answered(431), 3u);
-  EXPECT_EQ(answered(413), 3u);
+  EXPECT_EQ(answered(413), 5u);
   EXPECT_EQ(answered(400), 4u);
 }
 
