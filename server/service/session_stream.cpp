@@ -79,8 +79,8 @@ class SessionStream::Answer final : public ResponseSink {
     v1::SessionResponse message;
     message.set_last(true);
     fill_error(status, message.mutable_error());
+    stream->environment_->refuse(status, *stream->client_);  // first: whoever has read the answer finds it counted
     send(stream.get(), &message);
-    stream->environment_->refuse(status, *stream->client_);
     answered(stream.get(), status.code());
   }
 

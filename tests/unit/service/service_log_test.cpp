@@ -138,14 +138,23 @@ TEST_F(ServiceTest, TheLevelOfTheLogCanBeChangedAndAudited) {
   EXPECT_EQ(audit.take(), "");
 }
 
-TEST_F(ServiceTest, ARefusedRequestIsToldOf) {
+constexpr char kToldOnce[] = "kilokvd refused requests reason=MISSING_FIELD code=INVALID_ARGUMENT times=1 ";
+
+TEST_F(ServiceTest, ARefusedCallIsToldOf) {
   service_.serve(&database_);
   test::LogLines lines;
   auto call = context();
   v1::GetResponse response;
   EXPECT_EQ(stub_->Get(call.get(), {}, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  auto stream_call = context();
-  auto stream = stub_->Session(stream_call.get());
+  const std::string written = lines.take();
+  EXPECT_NE(written.find(kToldOnce), std::string::npos) << written;
+}
+
+TEST_F(ServiceTest, ARefusedRequestOnAStreamIsToldOf) {
+  service_.serve(&database_);
+  test::LogLines lines;
+  auto call = context();
+  auto stream = stub_->Session(call.get());
   ASSERT_TRUE(stream->Write(session_request(0)));
   v1::SessionResponse answer;
   ASSERT_TRUE(stream->Read(&answer));
@@ -153,9 +162,7 @@ TEST_F(ServiceTest, ARefusedRequestIsToldOf) {
   stream->WritesDone();
   EXPECT_TRUE(stream->Finish().ok());
   const std::string written = lines.take();
-  EXPECT_NE(written.find("kilokvd refused requests reason=MISSING_FIELD code=INVALID_ARGUMENT times=1 "),
-            std::string::npos)
-      << written;
+  EXPECT_NE(written.find(kToldOnce), std::string::npos) << written;
 }
 
 }  // namespace
