@@ -22,8 +22,9 @@ void BackupCall::OnReadDone(bool ok) {
 }
 
 Status BackupCall::take(grpc::ByteBuffer* message) {
-  constexpr std::uint64_t kRequestBytesMax = 8192;  // the longest key, and a little more
-  if (Status status = parse_short_message(message, kRequestBytesMax, &request_); !status.ok()) return status;
+  const ServiceOptions& options = environment_->options;
+  Status status = parse_message(message, options.message_bytes_max, {.transactions = options.limits}, &request_);
+  if (!status.ok()) return status;
   if (!request_.backup().empty() && request_.backup().size() != BackupId().size()) {
     return Status::invalid({"backup", "16 bytes, or empty", std::to_string(request_.backup().size()) + " bytes", ""});
   }

@@ -54,7 +54,7 @@ TEST(ReflectTest, EachKindOfRequestIsAnswered) {
   EXPECT_EQ(response.original_request().SerializeAsString(), request.SerializeAsString());
 
   const std::set<std::string> files = {"kilokv/v1/kilokv.proto", "kilokv/v1/transaction.proto",
-                                       "kilokv/v1/columns.proto"};
+                                       "kilokv/v1/columns.proto", "kilokv/v1/activity.proto"};
   for (const char* symbol : {"kilokv.v1.KiloKV", "kilokv.v1.KiloKV.Execute", "kilokv.v1.StatusResponse"}) {
     request.set_file_containing_symbol(symbol);
     EXPECT_EQ(files_of(reflect(request)), files) << symbol;
