@@ -220,6 +220,9 @@ ExitCode run_backup(const CommonOptions& common, const BackupArguments& argument
     if (!writer.ok()) return report_status(writer.status());
     if (const auto code = stream_all(common, arguments, writer->get())) return *code;
     const Result<Summary> summary = (*writer)->finish();
+    if (const std::string& why = (*writer)->forgotten(); !why.empty()) {
+      std::cerr << "kilokv: " << why << "; the backup starts over\n";
+    }
     if (!summary.ok()) return report_status(summary.status());
     print(common, *summary);
     return ExitCode::ok;

@@ -1,10 +1,12 @@
 #include "server/offline/backup_writer.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -49,6 +51,7 @@ class FileWriter final : public BackupWriter {
   Status start_over() override;
   bool is_complete() const override { return visit_->complete(); }
   std::uint64_t bytes() const override { return bytes_; }
+  const std::string& forgotten() const override { return forgotten_; }
   Result<Summary> finish() override;
 
  private:
@@ -67,7 +70,11 @@ class FileWriter final : public BackupWriter {
     bytes_ = 0;
   }
   Status check(const storage::Frame& frame);
+  Status open_partial();
   Status read_partial();
+  Status forget_partial(const std::string& why);
+  Result<bool> is_ours() const;
+  Status give_name() const;
   Status write(std::string_view bytes);
 
   const std::string path_, partial_;
@@ -80,21 +87,55 @@ class FileWriter final : public BackupWriter {
   std::optional<Resume> resume_;
   std::string rest_;  // no whole frame yet
   std::uint64_t bytes_ = 0;
+  std::string forgotten_;
 };
 
-Status FileWriter::open() {
+bool is_there(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::exists(std::filesystem::symlink_status(path_, error))) {
-    return refused(path_ + " is there already, and is not overwritten");
+  return std::filesystem::exists(std::filesystem::symlink_status(path, error));
+}
+
+// Another backup may give the partial file its name between the open and the lock. So what is locked is looked at
+// again.
+Status FileWriter::open() {
+  for (;;) {
+    if (is_there(path_)) return refused(path_ + " is there already, and is not overwritten");
+    if (Status status = open_partial(); !status.ok()) return status;
+    const Result<bool> ours = is_ours();
+    if (!ours.ok()) return ours.status();
+    if (*ours) return read_partial();
+    ::close(std::exchange(file_, -1));
   }
+}
+
+// The lock is on the file, and ends with the program. Without it, a second program with the same path would write into
+// what the first one has checked.
+Status FileWriter::open_partial() {
   file_ = ::open(partial_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
   if (file_ < 0) return system_refused("cannot open " + partial_);
   if (::fchmod(file_, S_IRUSR | S_IWUSR) != 0) return system_refused("cannot close " + partial_ + " to others");
-  return read_partial();
+  if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno == EWOULDBLOCK)
+    return refused("another backup writes " + partial_ + "; wait for it, or choose another file");
+  return system_refused("cannot lock " + partial_);
+}
+
+// Whether the partial file is the one that is locked. A file with two names is not touched: the other name may be a
+// backup.
+Result<bool> FileWriter::is_ours() const {
+  struct stat locked = {}, named = {};
+  if (::fstat(file_, &locked) != 0) return system_refused("cannot look at " + partial_);
+  if (::lstat(partial_.c_str(), &named) != 0) {
+    if (errno == ENOENT) return false;
+    return system_refused("cannot look at " + partial_);
+  }
+  if (locked.st_dev != named.st_dev || locked.st_ino != named.st_ino) return false;
+  if (locked.st_nlink == 1) return true;
+  return refused(partial_ + " is another name of a file that may be a backup; remove this name");
 }
 
 // What an earlier run has left. An end that was not written whole is cut off. Other damage makes the whole file
-// useless.
+// useless. A file that is complete is useless, too: no server was asked, so it would pass off old data as a new backup.
 Status FileWriter::read_partial() {
   FrameFile file(partial_);
   if (Status status = file.open(); !status.ok()) return status;
@@ -102,11 +143,17 @@ Status FileWriter::read_partial() {
   for (;;) {
     const Result<bool> has_more = file.next(&frame);
     if (!has_more.ok() || !*has_more) break;
-    if (!check(frame).ok()) return start_over();
+    if (!check(frame).ok()) return forget_partial("does not fit together");
     bytes_ = file.end();
   }
+  if (visit_->complete()) return forget_partial("is complete, and was made earlier");
   if (::ftruncate(file_, static_cast<off_t>(bytes_)) == 0) return {};
   return system_refused("cannot shorten " + partial_);
+}
+
+Status FileWriter::forget_partial(const std::string& why) {
+  forgotten_ = partial_ + " " + why;
+  return start_over();
 }
 
 Status FileWriter::start_over() {
@@ -164,13 +211,32 @@ Result<Summary> FileWriter::finish() {
   }
   const auto& incarnation = visit_->header().identity.incarnation.id;
   summary.incarnation = hex_of(incarnation.data(), incarnation.size());
+  struct stat written = {};
+  if (::fstat(file_, &written) != 0) return system_refused("cannot look at " + partial_);
+  const Result<bool> ours = is_ours();
+  if (!ours.ok()) return ours.status();
+  if (!*ours || static_cast<std::uint64_t>(written.st_size) != bytes_) {
+    return refused("another program has changed " + partial_ + "; remove it, and start the backup again");
+  }
   if (::fsync(file_) != 0) return system_refused("cannot sync " + partial_);
-  // Not a rename: another program may have made a file of this name meanwhile.
-  if (::link(partial_.c_str(), path_.c_str()) != 0) return system_refused("cannot name it " + path_);
-  if (::unlink(partial_.c_str()) != 0) return system_refused("cannot remove " + partial_);
+  if (Status status = give_name(); !status.ok()) return status;
   const std::string parent = std::filesystem::path(path_).parent_path().string();
   if (Status status = storage::sync_directory(parent.empty() ? "." : parent); !status.ok()) return status;
   return summary;
+}
+
+// Another program may have made a file of this name meanwhile, and it must stay. Some file systems cannot rename so.
+// Some of these cannot link either: there, a moment between the look and the rename is left.
+Status FileWriter::give_name() const {
+  const auto failed = [this] { return system_refused("cannot name it " + path_); };
+  if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return failed();
+  if (::link(partial_.c_str(), path_.c_str()) == 0) {
+    return ::unlink(partial_.c_str()) == 0 ? Status() : system_refused("cannot remove " + partial_);
+  }
+  if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP) return failed();
+  if (is_there(path_)) return refused(path_ + " is there already, and is not overwritten");
+  return std::rename(partial_.c_str(), path_.c_str()) == 0 ? Status() : failed();
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Writes the stream of a backup into a file, and checks it meanwhile: each frame, and at the end the hash of the state.
 //
 // The file is PATH.partial until it is complete, has mode 0600, and holds whole frames only. So a backup that was
-// interrupted, or whose program was killed, goes on after the last frame.
+// interrupted, or whose program was killed, goes on after the last frame. It is locked: two programs never write one
+// file.
 //
 // Thread safety: one thread.
 #pragma once
@@ -28,8 +29,8 @@ class BackupWriter {
   };
 
   // Begins `path`.partial, or reads what is there and goes on. `verifies`: the hash of the state is compared, which
-  // takes as much memory as a server takes for the data. FAILED_PRECONDITION: `path` is there already, or cannot be
-  // written.
+  // takes as much memory as a server takes for the data. FAILED_PRECONDITION: `path` is there already, another program
+  // writes it, or it cannot be written.
   static Result<std::unique_ptr<BackupWriter>> open(const std::string& path, bool verifies);
   virtual ~BackupWriter() = default;
 
@@ -43,8 +44,10 @@ class BackupWriter {
   virtual Status start_over() = 0;
   virtual bool is_complete() const = 0;
   virtual std::uint64_t bytes() const = 0;  // in the file
+  // Why open() has thrown away what was there. Empty: it has not.
+  virtual const std::string& forgotten() const = 0;
   // Compares the hash, makes the file durable, and gives it its name. Requires: it is complete. DATA_LOSS: the hash
-  // differs; then the partial file stays.
+  // differs; then the partial file stays, and the next open() begins it again.
   virtual Result<Summary> finish() = 0;
 };
 
