@@ -40,7 +40,7 @@ nlohmann::json json_of(const Summary& summary) {
   nlohmann::json line = {{"damages", summary.damages}, {"complete", summary.complete}};
   if (!summary.incarnation.empty()) line["incarnation"] = summary.incarnation;
   if (summary.damages > 0) return line;
-  if (summary.files > 0) {
+  if (summary.is_archive) {
     line.update({{"files", summary.files}, {"first_log_batch", summary.first_log_batch}});
   }
   if (!summary.complete) {
@@ -70,7 +70,7 @@ void print(const CommonOptions& common, const Summary& summary) {
               << "; what is left was not compared with the hash of the state\n";
     return;
   }
-  std::cout << (summary.complete || summary.files > 0 ? "whole\n" : "not verified\n");
+  std::cout << (summary.complete || summary.is_archive ? "whole\n" : "not verified\n");
   const nlohmann::json fields = json_of(summary);
   for (const char* name : {"batch", "checkpoint_batch", "first_log_batch", "next_version", "time_us", "state_hash",
                            "incarnation", "files", "records", "tombstones", "sessions", "users"}) {

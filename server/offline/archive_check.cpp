@@ -1,15 +1,11 @@
 #include "server/offline/archive_check.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <optional>
-#include <system_error>
 #include <utility>
 
 #include "server/offline/archive_files.hpp"
 #include "server/offline/frame_file.hpp"
 #include "server/offline/loader.hpp"
-#include "server/storage/archive_name.hpp"
 #include "server/storage/backup_format.hpp"
 #include "server/storage/log_record.hpp"
 
@@ -22,25 +18,6 @@ using storage::FrameKind;
 std::string text_of(BatchNumber batch) { return "batch " + std::to_string(batch); }
 
 Status lost(const std::string& what) { return {StatusCode::data_loss, what}; }
-
-// The last part of a path, which may end with a slash.
-std::string name_of(const std::string& path) {
-  const std::filesystem::path whole = std::filesystem::path(path).lexically_normal();
-  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
-}
-
-// The folders of incarnations in a directory, or the directory itself if it is one.
-std::vector<std::string> folders_of(const std::string& path) {
-  std::vector<std::string> folders;
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return {};
-  if (storage::is_archive_folder(name_of(path))) return {path};
-  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    if (storage::is_archive_folder(it->path().filename().string())) folders.push_back(it->path().string());
-  }
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
 
 // The records of the files of one incarnation, one after the other.
 class ArchiveCheck {
@@ -68,20 +45,30 @@ class ArchiveCheck {
       if (!frames.can_go_on()) break;
     }
     if (!is_damaged_ && !has_ended_) found(file.path + ": the end is missing");
+    end_file();
     return {};
   }
 
   std::uint64_t damages() const { return damages_; }
-  const RecoveredPosition& position() const { return position_; }
+  const RecoveredPosition& position() const { return last_position_; }
 
  private:
   // It follows the file before it if that one was whole, and ended where this one begins.
   void begin_file(const ArchiveFile& file) {
-    follows_ = !is_damaged_ && has_ended_ && file.first_batch == last_batch_ + 1;
-    first_batch_ = file.first_batch;
-    last_batch_ = file.last_batch;
+    follows_ = last_is_whole_ && file.first_batch == last_batch_ + 1;
+    file_first_ = file.first_batch;
+    file_last_ = file.last_batch;
     chain_ = {};
+    crc_ = last_crc_;
     is_damaged_ = has_ended_ = false;
+  }
+  // A file that repeats batches, and ends before another one, is checked for itself alone.
+  void end_file() {
+    if (file_last_ <= last_batch_) return;
+    last_batch_ = file_last_;
+    last_is_whole_ = !is_damaged_ && has_ended_;
+    last_crc_ = crc_;
+    last_position_ = position_;
   }
   static Status placed(const Status& status, const std::string& path, std::uint64_t offset) {
     if (status.ok()) return status;
@@ -107,9 +94,9 @@ class ArchiveCheck {
   Status take_header(const Frame& frame) {
     const Result<storage::ArchiveHeader> header = storage::decode_archive(frame.payload);
     if (!header.ok()) return header.status();
-    if (header->first_batch != first_batch_) {
+    if (header->first_batch != file_first_) {
       return lost("the file begins with " + text_of(header->first_batch) + ", and its name says " +
-                  text_of(first_batch_));
+                  text_of(file_first_));
     }
     if (follows_ && header->previous_crc != crc_) return lost("the file does not follow the file before it");
     crc_ = header->previous_crc;
@@ -136,9 +123,9 @@ class ArchiveCheck {
     if (!end.ok()) return end.status();
     has_ended_ = true;
     const bool fits = end->frames == frame.index + 1 && end->position.batch == position_.batch &&
-                      end->position.state_hash == position_.state_hash && position_.batch == last_batch_;
+                      end->position.state_hash == position_.state_hash && position_.batch == file_last_;
     if (fits) return {};
-    return lost("the file ends with " + text_of(position_.batch) + ", and should end with " + text_of(last_batch_));
+    return lost("the file ends with " + text_of(position_.batch) + ", and should end with " + text_of(file_last_));
   }
   void found(const std::string& damage) {
     ++damages_;
@@ -148,12 +135,17 @@ class ArchiveCheck {
   const TellDamage& tell_;
   std::uint64_t damages_ = 0;
   storage::FrameChain chain_;
-  BatchNumber first_batch_ = 0, last_batch_ = 0;  // of the file, by its name
+  BatchNumber file_first_ = 0, file_last_ = 0;  // of the file, by its name
   BatchNumber next_ = 0;
   bool is_damaged_ = false, has_ended_ = false;  // the file
   bool follows_ = false;                         // its first record must follow the last one of the file before
   std::uint32_t crc_ = 0;                        // of the record before
   RecoveredPosition position_;                   // after it
+  // Of the file with the highest last batch.
+  BatchNumber last_batch_ = 0;
+  bool last_is_whole_ = false;
+  std::uint32_t last_crc_ = 0;
+  RecoveredPosition last_position_;
 };
 
 Result<Summary> check_folder(const std::string& folder, const TellDamage& tell) {
@@ -165,8 +157,9 @@ Result<Summary> check_folder(const std::string& folder, const TellDamage& tell) 
   }
   Summary summary;
   fill_position(check.position(), &summary);
-  summary.incarnation = name_of(folder);
-  summary.first_log_batch = files->front().first_batch;
+  summary.incarnation = last_name(folder);
+  summary.is_archive = true;
+  if (!files->empty()) summary.first_log_batch = files->front().first_batch;
   summary.files = files->size();
   summary.damages = check.damages();
   return summary;
@@ -174,11 +167,11 @@ Result<Summary> check_folder(const std::string& folder, const TellDamage& tell) 
 
 }  // namespace
 
-bool is_archive(const std::string& directory) { return !folders_of(directory).empty(); }
+bool is_archive(const std::string& directory) { return !archive_folders(directory).empty(); }
 
 Result<std::vector<Summary>> check_archive(const std::string& path, const TellDamage& tell) {
   std::vector<Summary> all;
-  for (const std::string& folder : folders_of(path)) {
+  for (const std::string& folder : archive_folders(path)) {
     Result<Summary> summary = check_folder(folder, tell);
     if (!summary.ok()) return summary.status();
     all.push_back(std::move(*summary));

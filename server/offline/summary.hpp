@@ -17,7 +17,8 @@ struct Summary {
   std::string state_hash;    // 32 hexadecimal digits, as `kilokv status` prints it
   std::string incarnation;   // likewise
   std::uint64_t records = 0, tombstones = 0, sessions = 0, users = 0;
-  std::uint64_t files = 0;  // of an archive; then there are no records and so on
+  bool is_archive = false;  // then there are no records and so on
+  std::uint64_t files = 0;  // of an archive
   std::uint64_t damages = 0;
   bool complete = false;  // everything could be read, and the numbers above are known
 };

@@ -45,6 +45,11 @@ class ArchiveCheckTest : public testing::Test {
     EXPECT_EQ(checked->front().damages, found.size());
     return found;
   }
+  void damage_last_file() const {
+    std::string content = read_file(files().back());
+    content[content.size() - 10] = static_cast<char>(content[content.size() - 10] ^ 1);
+    write_file(files().back(), content);
+  }
 
   test::TestFolder temporary_;
   const std::string archive_ = temporary_.path("archive");
@@ -95,6 +100,44 @@ TEST_F(ArchiveCheckTest, AFileThatIsMissingIsAGap) {
   const std::vector<std::string> found = damages();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_NE(found.front().find("lacks the batches 6 to 10"), std::string::npos) << found.front();
+}
+
+// As after a start that has copied nothing yet. The other incarnations are checked nevertheless.
+TEST_F(ArchiveCheckTest, AFolderWithoutFilesIsWhole) {
+  std::filesystem::create_directory(archive_ + "/" + std::string(32, '0'));
+  damage_last_file();
+  std::size_t found = 0;
+  const auto checked = check_archive(archive_, [&](const std::string&) { ++found; });
+  ASSERT_TRUE(checked.ok()) << checked.status().message();
+  ASSERT_EQ(checked->size(), 2u);
+  EXPECT_EQ(checked->front().files, 0u);
+  EXPECT_EQ(checked->front().damages, 0u);
+  EXPECT_TRUE(checked->front().is_archive);
+  EXPECT_EQ(checked->back().files, 4u);
+  EXPECT_EQ(found, 1u);
+}
+
+// An error after the rename of a file can leave two files that begin with the same batch, in any order of the folder.
+TEST_F(ArchiveCheckTest, FilesThatRepeatBatchesAreNoGap) {
+  const std::string whole = temporary_.path("whole");
+  std::filesystem::create_directory(whole);
+  StorageOptions options = options_for(temporary_.path("data"));
+  options.archive_dir = whole;
+  for (const BatchNumber last : {20, 25}) {
+    OpenLog log(options);  // makes a file of everything, and then one of five batches
+    if (last == 25) log.append(21, 25);
+  }
+  const std::string folder = std::filesystem::path(files().front()).parent_path().string() + "/";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(whole)) {
+    if (!batches_of_archive_file(entry.path().filename().string())) continue;
+    std::filesystem::copy_file(entry.path(), folder + entry.path().filename().string());
+  }
+  ASSERT_EQ(files().size(), 6u);
+  const auto checked = check_archive(archive_, [](const std::string& damage) { ADD_FAILURE() << damage; });
+  ASSERT_TRUE(checked.ok());
+  EXPECT_EQ(checked->front().batch, 25u);
+  std::filesystem::remove(files()[1]);  // one of everything, or its first part: then the others have it
+  EXPECT_TRUE(damages().empty());
 }
 
 TEST_F(ArchiveCheckTest, AFileOfAnotherNameOrOfAnotherLogIsFound) {
