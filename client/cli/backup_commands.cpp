@@ -231,7 +231,9 @@ ExitCode run_backup(const CommonOptions& common, const BackupArguments& argument
 
 ExitCode run_restore(const CommonOptions& common, const server::offline::RestoreOptions& options) {
   return with_memory([&] {
-    const Result<Summary> summary = server::offline::restore(options);
+    const Result<Summary> summary = server::offline::restore(warning);
+  server::offline::RestoreOptions warning = options;
+  warning.warn = [](const std::string& what) { std::cerr << "kilokv: " << what << '\n'; };
     if (!summary.ok()) return report_status(summary.status());
     print(common, *summary);
     return ExitCode::ok;

@@ -3,9 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <system_error>
@@ -19,11 +22,17 @@
 #include "server/offline/loader.hpp"
 #include "server/storage/data_directory.hpp"
 #include "server/storage/restore_writer.hpp"
+#include "server/storage/system_call.hpp"
 
 namespace kilokv::server::offline {
 namespace {
 
-constexpr Version kVersionGap = Version{1} << 40;
+// Between the highest version that is known, and the first one of the new incarnation. Clients may have seen versions
+// that are in no file. A second restore from the same backup must not give the versions of the first one again, and it
+// does not know of it. So most of the gap is random.
+constexpr Version kVersionGapMin = Version{1} << 40, kVersionGapRandom = Version{1} << 44;
+// Where a part of the archive could not be read.
+constexpr Version kVersionGapUnknown = Version{1} << 45;
 
 Status refused(const std::string& why) { return {StatusCode::failed_precondition, ErrorReason::failed, why}; }
 
@@ -63,19 +72,41 @@ class Partial {
   bool is_ours_ = false;
 };
 
+// Without slashes at its end: the partial directory is beside it.
+std::string without_end(const std::string& path) {
+  std::filesystem::path whole(path);
+  while (whole.has_relative_path() && (!whole.has_filename() || whole.filename() == ".")) whole = whole.parent_path();
+  return whole.string();
+}
+
+// Whether the directory is one of its own in its parent, so that another one can be renamed to it.
+bool can_be_replaced(const std::filesystem::path& directory) {
+  struct stat found = {}, above = {};
+  const std::string parent = directory.parent_path().string();
+  return ::lstat(directory.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
+         ::stat(parent.empty() ? "." : parent.c_str(), &above) == 0 && found.st_dev == above.st_dev;
+}
+
 Status check_target(const std::string& directory) {
   std::error_code error;
+  const std::string name = std::filesystem::path(directory).filename().string();
+  if (name.empty() || name == "." || name == "..") return refused("name the new directory itself, not its parent");
   if (!std::filesystem::exists(directory, error)) return {};
-  if (std::filesystem::is_directory(directory, error) && std::filesystem::is_empty(directory, error)) return {};
+  if (std::filesystem::is_directory(directory, error) && std::filesystem::is_empty(directory, error)) {
+    if (can_be_replaced(directory)) return {};
+    return refused(directory + " is a link or a mounted file system; give the name of a new directory in it");
+  }
   return refused(directory + " is there already, and is not empty; a restore makes a new directory");
 }
 
-// Gives all frames of a file to `take`. An error names the file and the place.
-Status each_frame(const std::string& path, const std::function<Status(const storage::Frame&)>& take) {
+// Gives the frames of a file to `take`, until `is_enough` or the end. An error names the file and the place.
+Status each_frame(
+    const std::string& path, const std::function<Status(const storage::Frame&)>& take,
+    const std::function<bool()>& is_enough = [] { return false; }) {
   FrameFile file(path);
   if (Status status = file.open(); !status.ok()) return status;
   storage::FrameChain chain;
-  for (storage::Frame frame;;) {
+  for (storage::Frame frame; !is_enough();) {
     const Result<bool> has_more = file.next(&frame);
     if (!has_more.ok()) return has_more.status();
     if (!*has_more) return {};
@@ -84,17 +115,34 @@ Status each_frame(const std::string& path, const std::function<Status(const stor
     if (status.ok()) continue;
     return {status.code(), status.reason(), path + ", byte " + std::to_string(file.offset()) + ": " + status.message()};
   }
+  return {};
 }
 
-// The highest version that a file of the archive names, which nothing else of it is needed for.
-Status see_version(const ArchiveFile& file, Version* highest) {
-  return each_frame(file.path, [highest](const storage::Frame& frame) -> Status {
-    if (frame.kind != storage::FrameKind::archive_end) return {};
-    const Result<storage::BackupEnd> end = storage::decode_end(frame.payload);
-    if (!end.ok()) return end.status();
-    *highest = std::max(*highest, end->position.next_version);
-    return {};
-  });
+// What the first frame of a file of the archive says.
+Result<storage::ArchiveHeader> header_of(const std::string& path) {
+  FrameFile file(path);
+  if (Status status = file.open(); !status.ok()) return status;
+  storage::Frame frame;
+  const Result<bool> has_frame = file.next(&frame);
+  if (!has_frame.ok()) return has_frame.status();
+  if (*has_frame && frame.kind == storage::FrameKind::archive) return storage::decode_archive(frame.payload);
+  return Status(StatusCode::data_loss, path + ": the header is missing");
+}
+
+// The next version after a file of the archive. Only its last frame is read.
+Result<Version> version_after(const std::string& path) {
+  std::string bytes(storage::kFrameBytesMin + storage::encode_end({}).size(), 0);
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(-static_cast<std::streamoff>(bytes.size()), std::ios::end);
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!file) return Status(StatusCode::data_loss, path + ": the end cannot be read");
+  const Result<storage::Frame> frame = storage::decode_frame(bytes);
+  if (!frame.ok() || frame->kind != storage::FrameKind::archive_end) {
+    return Status(StatusCode::data_loss, path + ": the end is damaged");
+  }
+  const Result<storage::BackupEnd> end = storage::decode_end(frame->payload);
+  if (!end.ok()) return end.status();
+  return end->position.next_version;
 }
 
 class Restore {
@@ -110,52 +158,88 @@ class Restore {
     Status status = each_frame(options_.backup, [&visit](const storage::Frame& frame) { return visit.take(frame); });
     if (!status.ok()) return status;
     if (!visit.complete()) return Status(StatusCode::data_loss, options_.backup + ": the end is missing");
-    Version highest = visit.highest_version();
-    if (!options_.archive.empty()) status = read_archive(&visit, &highest);
+    if (!options_.archive.empty()) status = read_archive(&visit);
     if (status.ok()) status = visit.check_until();
     if (!status.ok()) return status;
-    if (highest > kVersionMax - kVersionGap) return refused("there are not enough versions left for another restore");
-    return (*writer)->finish(visit.position(), highest + kVersionGap);
+    see_version(visit.highest_version());
+    if (!options_.archive.empty()) see_versions(visit.header().identity);
+    const Result<Version> first = first_version();
+    if (!first.ok()) return first.status();
+    return (*writer)->finish(visit.position(), *first);
   }
 
  private:
-  // Whether everything that is wanted was read.
-  bool is_reached(const storage::BackupVisit& visit, const ArchiveFile& next) const {
-    return options_.batch && *options_.batch < next.first_batch && *options_.batch <= visit.position().batch;
-  }
-  Status read_archive(storage::BackupVisit* visit, Version* highest) const {
+  // Reads on from the backup, until everything that is wanted was read. What comes later may be damaged, or missing.
+  Status read_archive(storage::BackupVisit* visit) const {
+    if (visit->is_enough()) return {};
     const Result<std::vector<ArchiveFile>> files =
         archive_files(options_.archive, visit->header().identity.incarnation);
     if (!files.ok()) return files.status();
     BatchNumber last = visit->header().boundary.batch;
     for (const ArchiveFile& file : *files) {
       if (file.last_batch <= last) continue;
-      Status status;
-      if (is_reached(*visit, file)) {
-        status = see_version(file, highest);
-      } else if (file.first_batch > last + 1) {
+      if (visit->is_enough()) return {};
+      if (file.first_batch > last + 1) {
         return refused("the archive lacks the batches " + std::to_string(last + 1) + " to " +
                        std::to_string(file.first_batch - 1) + "; restore to batch " + std::to_string(last) +
                        ", or use a later backup");
-      } else {
-        status = each_frame(file.path, [visit](const storage::Frame& frame) { return visit->take(frame); });
-        *highest = std::max(*highest, visit->highest_version());
       }
+      const Status status = each_frame(
+          file.path, [visit](const storage::Frame& frame) { return visit->take(frame); },
+          [visit] { return visit->is_enough(); });
       if (!status.ok()) return status;
       last = file.last_batch;
     }
     return {};
   }
 
+  void see_version(Version version) { highest_ = std::max(highest_, version); }
+  // All incarnations of the database, also those that earlier restores from this backup have begun.
+  void see_versions(const DatabaseIdentity& identity) {
+    for (const std::string& folder : archive_folders(options_.archive)) {
+      if (const Status status = see_folder(folder, identity); !status.ok()) {
+        is_unknown_ = true;
+        if (options_.warn)
+          options_.warn(status.message() + "; the versions of the new incarnation begin higher for it");
+      }
+    }
+  }
+  Status see_folder(const std::string& folder, const DatabaseIdentity& identity) {
+    const Result<std::vector<ArchiveFile>> files = archive_files_in(folder);
+    if (!files.ok()) return files.status();
+    if (files->empty()) return {};
+    const auto last = std::max_element(files->begin(), files->end(), [](const ArchiveFile& a, const ArchiveFile& b) {
+      return a.last_batch < b.last_batch;
+    });
+    const Result<storage::ArchiveHeader> header = header_of(last->path);
+    if (!header.ok()) return header.status();
+    if (header->database != identity.id) return {};
+    const Result<Version> version = version_after(last->path);
+    if (version.ok()) see_version(*version);
+    return version.status();
+  }
+  Result<Version> first_version() const {
+    std::array<unsigned char, sizeof(Version)> bytes;
+    if (Status status = storage::fill_with_random(&bytes); !status.ok()) return status;
+    Version random = 0;
+    std::memcpy(&random, bytes.data(), sizeof random);
+    const Version gap = (is_unknown_ ? kVersionGapUnknown : kVersionGapMin) + random % kVersionGapRandom;
+    if (highest_ > kVersionMax - gap) return refused("there are not enough versions left for another restore");
+    return highest_ + gap;
+  }
+
   const RestoreOptions& options_;
+  Version highest_ = 0;      // that is named anywhere
+  bool is_unknown_ = false;  // a place that may name a higher one could not be read
 };
 
 }  // namespace
 
 Result<Summary> restore(const RestoreOptions& options) {
   ::umask(S_IRWXG | S_IRWXO);  // the files of a database are for the owner only
-  if (Status status = check_target(options.directory); !status.ok()) return status;
-  Partial partial(options.directory + ".partial");
+  const std::string directory = without_end(options.directory);
+  if (Status status = check_target(directory); !status.ok()) return status;
+  Partial partial(directory + ".partial");
   if (Status status = partial.create(); !status.ok()) return status;
   const Result<Incarnation> incarnation = Restore(options).write(partial.path());
   if (!incarnation.ok()) return incarnation.status();
@@ -164,7 +248,7 @@ Result<Summary> restore(const RestoreOptions& options) {
   if (!checked.ok()) return checked.status();
   if (checked->damages > 0) return Status(StatusCode::data_loss, "what was restored is damaged: " + damage);
   checked->incarnation = hex_of(incarnation->id.data(), incarnation->id.size());
-  if (Status status = partial.rename_to(options.directory); !status.ok()) return status;
+  if (Status status = partial.rename_to(directory); !status.ok()) return status;
   return checked;
 }
 

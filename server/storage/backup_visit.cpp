@@ -138,6 +138,12 @@ Status BackupVisit::take_archive(const Frame& frame) {
           "the archive is of another database, or of another incarnation of this one"};
 }
 
+bool BackupVisit::is_enough() const {
+  if (!complete_) return false;
+  if (until_.batch) return seen_.batch >= *until_.batch;
+  return until_.time_us && seen_.time_us > *until_.time_us;
+}
+
 Status BackupVisit::check_until() const {
   KILOKV_CHECK(complete_);
   const auto refused = [](const std::string& why) {
@@ -151,6 +157,13 @@ Status BackupVisit::check_until() const {
   }
   if (until_.time_us && (position_.batch < *first_restorable_ || *until_.time_us < header_.checkpoint.covers.time_us)) {
     return refused("the time is before the backup" + range);
+  }
+  if (until_.time_us && *until_.time_us > seen_.time_us) {
+    return refused(
+        "the time is after the last batch that is there, whose stamp is " + std::to_string(seen_.time_us) +
+        " us since the Unix epoch: there may have been later ones. Give an archive that has them, or restore "
+        "to the end, without a time" +
+        range);
   }
   return {};
 }

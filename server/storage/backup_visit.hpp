@@ -55,6 +55,8 @@ class BackupVisit {
   Status take(const Frame& frame);
   // Whether the last frame of the backup was taken.
   bool complete() const { return complete_; }
+  // Whether everything that is wanted was read after the end of the backup, so that nothing more is needed.
+  bool is_enough() const;
   // Requires: complete(). FAILED_PRECONDITION: what is wanted is not in them; the message says what is.
   Status check_until() const;
 
