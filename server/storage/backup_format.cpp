@@ -42,6 +42,12 @@ Status check_format(std::uint32_t format, const char* what) {
 
 }  // namespace
 
+Status check_payload(std::string_view payload) {
+  if (payload.size() <= kFramePayloadMax) return {};
+  return {StatusCode::internal, std::to_string(payload.size()) + " bytes are too many for a frame, which has at most " +
+                                    std::to_string(kFramePayloadMax)};
+}
+
 std::uint32_t encode_frame(FrameKind kind, std::uint64_t index, std::uint32_t previous_crc, std::string_view payload,
                            std::string* out) {
   KILOKV_CHECK(payload.size() <= kFramePayloadMax);

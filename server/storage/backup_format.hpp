@@ -22,9 +22,10 @@ inline constexpr std::uint32_t kFrameMagic = 0x4B41424B;  // "KBAK"
 inline constexpr std::uint32_t kBackupFormat = 1;
 inline constexpr std::size_t kFrameHeadBytes = 24;
 inline constexpr std::size_t kFrameBytesMin = kFrameHeadBytes + 4;
-// A frame is closed when its payload has so many bytes. One long entry can make it longer.
+// A frame is closed when its payload has so many bytes. One long entry can make it longer: a log record has at most 3.5
+// GiB of one transaction.
 inline constexpr std::size_t kFramePayloadBytes = std::size_t{512} << 10;
-inline constexpr std::uint32_t kFramePayloadMax = std::uint32_t{1} << 30;
+inline constexpr std::uint32_t kFramePayloadMax = UINT32_MAX - kFrameBytesMin;
 
 // In the order of a backup. The last two begin and end a file of the archive.
 enum class FrameKind : std::uint8_t {
@@ -44,7 +45,9 @@ struct Frame {
   std::string_view payload;
 };
 
-// Appends a frame to `out`, and returns its checksum.
+// INTERNAL: a payload of this length fits into no frame.
+Status check_payload(std::string_view payload);
+// Appends a frame to `out`, and returns its checksum. Requires: check_payload().
 std::uint32_t encode_frame(FrameKind kind, std::uint64_t index, std::uint32_t previous_crc, std::string_view payload,
                            std::string* out);
 // The length of the frame that begins here. 0: its head is not whole yet. DATA_LOSS: no frame begins here.

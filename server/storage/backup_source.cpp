@@ -209,6 +209,7 @@ Result<bool> StoreBackup::next(std::string* frame) {
     if (Status status = (this->*gather)(); !status.ok()) return status;
     // The log may have been trimmed while it was read.
     if (Status status = check_pin(); !status.ok()) return status;
+    if (Status status = check_payload(payload_); !status.ok()) return status;
     if (payload_.empty()) {
       start(following);
       continue;

@@ -89,6 +89,23 @@ TEST_F(BackupTest, RefusesAPointThatNoFrameHas) {
             StatusCode::invalid_argument);
 }
 
+// A transaction may have 3.5 GiB of log, where the settings allow it. Only the head of its frame is here.
+TEST_F(BackupTest, AFrameHoldsTheLongestLogRecord) {
+  std::string head;
+  bytes::put(&head, kFrameMagic);
+  bytes::put(&head, static_cast<std::uint32_t>(FrameKind::log));
+  bytes::put(&head, std::uint64_t{1});
+  bytes::put(&head, std::uint32_t{0});
+  const std::uint32_t payload = (std::uint32_t{7} << 29) + kFramePayloadBytes;
+  bytes::put(&head, payload);
+  const Result<std::size_t> length = frame_length(head);
+  ASSERT_TRUE(length.ok()) << length.status().message();
+  EXPECT_EQ(*length, kFrameBytesMin + payload);
+  const std::string_view too_long(head.data(), std::size_t{kFramePayloadMax} + 1);  // only its length is looked at
+  EXPECT_EQ(check_payload(too_long).code(), StatusCode::internal);
+  EXPECT_TRUE(check_payload(head).ok());
+}
+
 TEST_F(BackupTest, AMissingDoubledOrExchangedFrameIsFound) {
   OpenLog log(options_for(directory_));
   log.append(1, 20);
