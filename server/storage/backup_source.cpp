@@ -186,8 +186,8 @@ Status StoreBackup::check_pin() const {
   if (!pin_->lost.load()) return {};
   return {
       StatusCode::aborted, ErrorReason::snapshot_too_old,
-      "the log has grown by more than --archive-lag-max since the backup began, so the backup ends; start it again, "
-      "with a higher rate"};
+      "the log has grown by more than --archive-lag-max since the backup began, or the data disk is short of space, so "
+      "the backup ends; start it again, with a higher rate"};
 }
 
 Result<bool> StoreBackup::next(std::string* frame) {

@@ -53,6 +53,10 @@ rocksdb::WriteOptions synced() {
   return options;
 }
 
+// While the disk is short of space, a backup or an archive that is not required may keep this much of the log, and no
+// more: the server must go on. So an archive that is just a little behind does not end.
+constexpr std::uint64_t kShortPinSegments = 4;
+
 // What a record of the state takes beyond its part of the log record: its head, its version, an integer, and its place
 // in a file.
 constexpr std::uint64_t kStateRecordBytes = 48;
@@ -270,8 +274,11 @@ Status RocksdbLog::trim(TimeUs now_us) {
     if (Status status = flush_log(); !status.ok()) return status;
   }
   const std::lock_guard lock(pins_.mutex());
-  const BatchNumber covered = pins_.limit(checkpoint_.current().covers.batch, [this](BatchNumber from) {
-    return history_.bytes_from(from) > options_.archive_lag_max;
+  const std::uint64_t pinned_max = is_short
+                                       ? std::min(options_.archive_lag_max, kShortPinSegments * segment_bytes(options_))
+                                       : options_.archive_lag_max;
+  const BatchNumber covered = pins_.limit(checkpoint_.current().covers.batch, [this, pinned_max](BatchNumber from) {
+    return history_.bytes_from(from) > pinned_max;
   });
   const auto dropped = history_.trim(covered, is_short ? now_us : now_us - options_.history_retention_us,
                                      is_short ? 0 : options_.history_bytes_max);
