@@ -113,7 +113,9 @@ ExitCode run_archive_check(const CommonOptions& common, const std::string& path)
 }
 
 ExitCode run_check(const CommonOptions& common, const std::string& path) {
-  if (server::offline::is_archive(path)) return run_archive_check(common, path);
+  std::error_code ignored;
+  const bool is_database = std::filesystem::exists(path + "/CURRENT", ignored);  // an archive may be in it
+  if (!is_database && server::offline::is_archive(path)) return run_archive_check(common, path);
   return with_memory([&] {
     const auto tell = [&](const std::string& damage) { tell_damage(common, damage); };
     std::error_code error;

@@ -1,5 +1,8 @@
 #include "server/storage/options.hpp"
 
+#include <filesystem>
+#include <system_error>
+
 #include "server/core/environment.hpp"
 
 namespace kilokv::server {
@@ -15,6 +18,16 @@ Status check_range(const char* field, std::uint64_t actual, std::uint64_t least,
                           .limit = std::to_string(least) + " to " + std::to_string(most) + " bytes",
                           .actual = std::to_string(actual) + " bytes",
                           .setting = setting});
+}
+
+// Whether a path leads into a directory, or to it. An empty path does not.
+bool lies_in(const std::string& path, const std::string& directory) {
+  if (path.empty()) return false;
+  std::error_code error;
+  const std::filesystem::path inner = std::filesystem::weakly_canonical(path + "/", error),
+                              outer = std::filesystem::weakly_canonical(directory + "/", error);
+  const std::filesystem::path relative = inner.lexically_relative(outer);
+  return !error && !relative.empty() && *relative.begin() != "..";
 }
 
 }  // namespace
@@ -41,6 +54,12 @@ Status StorageOptions::validate() const {
                               .limit = "100ms to 1h",
                               .actual = std::to_string(archive_interval_us) + " us",
                               .setting = "--archive-interval"});
+  }
+  if (status.ok() && lies_in(archive_dir, data_dir)) {
+    status = Status::invalid({.field = "directory of the archive",
+                              .limit = "outside the data directory " + data_dir,
+                              .actual = archive_dir,
+                              .setting = "--archive-dir"});
   }
   if (status.ok() && archive_required && archive_dir.empty()) {
     status = {StatusCode::invalid_argument, "--archive-required needs --archive-dir, where the archive is"};
