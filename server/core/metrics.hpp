@@ -85,7 +85,7 @@ struct LogMetrics {
   // What recovery has read so far: records of the checkpoint, and batches after it.
   std::atomic<std::uint64_t> recovered_records{0}, recovered_batches{0};
   std::atomic<std::uint64_t> archive_failures{0};  // files of the archive that could not be written
-  // Batches that the log did not have any more when the archive began. 0 again after a backup: it has them.
+  // Batches that the archive lacked at the start, between its files or before the log. 0 again after a backup.
   std::atomic<std::uint64_t> archive_gap_batches{0};
 };
 

@@ -32,30 +32,40 @@ class Archiver {
   Archiver(const Archiver&) = delete;
   Archiver& operator=(const Archiver&) = delete;
 
-  // Goes on after the last file that is there. FAILED_PRECONDITION: the directory cannot be used, or its files are of
-  // another copy of the database.
+  // Goes on after the last file that is there. FAILED_PRECONDITION: the directory cannot be used, another server uses
+  // it, or its files are of another copy of the database.
   Status start();
 
   // So many bytes of records are durable now.
   void appended(std::uint64_t bytes) { lag_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   // Whether new work must be refused.
-  bool holds_up() const {
-    return options_.archive_required && lag_bytes_.load(std::memory_order_relaxed) > options_.archive_lag_max;
-  }
+  bool holds_up() const { return options_.archive_required && lag_bytes() > options_.archive_lag_max; }
   Status refusal() const;
   BatchNumber batch() const { return batch_.load(std::memory_order_relaxed); }  // the last one in the archive
-  std::uint64_t lag_bytes() const { return lag_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t lag_bytes() const {
+    return backlog_bytes_.load(std::memory_order_relaxed) + lag_bytes_.load(std::memory_order_relaxed);
+  }
   bool ended() const { return ended_.load(std::memory_order_relaxed); }
 
  private:
   Status make_folder() const;
+  Status lock_folder();
   Status find_begin();
+  Status check_follows(BatchNumber last, const std::string& path) const;
+  void lacks(BatchNumber first, BatchNumber last, const std::string& why) const;
   void run();
   void look();
   Status copy_all();
-  Result<std::uint64_t> gather(BatchNumber last, std::string* file, BatchNumber* to);
+  // A file that is to be written, and how many bytes of records it has: those before the start, and those after it.
+  struct Gathered {
+    std::string file;
+    BatchNumber to = 0;
+    std::uint64_t old_bytes = 0, new_bytes = 0;
+  };
+  Result<Gathered> gather(BatchNumber last) const;
+  void copied(const Gathered& gathered);
   void end(const std::string& why);
-  void problem(const std::string& why, bool ended);
+  void problem(const std::string& why, bool ended) const;
 
   const StorageOptions options_;
   const Store* const store_;
@@ -66,13 +76,17 @@ class Archiver {
   const std::string folder_;
   std::shared_ptr<LogPin> pin_;
   std::atomic<BatchNumber> batch_{0};
-  std::atomic<std::uint64_t> lag_bytes_{0};
+  // What the archive lacks of the records before the start, and of those after it. The first is known by segments only,
+  // so it is at most too high, and it is 0 as soon as the archive has these records.
+  std::atomic<std::uint64_t> backlog_bytes_{0}, lag_bytes_{0};
+  BatchNumber start_batch_ = 0;  // the last durable one at the start
   std::atomic<bool> ended_{false};
   bool has_problem_ = false;  // only the thread uses it
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;
   std::thread thread_;
+  int lock_ = -1;  // a file in the folder, locked
 };
 
 }  // namespace kilokv::server::storage

@@ -72,6 +72,23 @@ class ArchiveTest : public testing::Test {
     return {};
   }
 
+  // Long batches, so that the log has several segments.
+  static void append_long(CommitLog* log, BatchNumber from, BatchNumber to, std::size_t bytes = 100 << 10) {
+    for (BatchNumber number = from; number <= to; ++number) {
+      Batch batch = sample_batch(number);
+      batch.write_bytes(80, "long", std::string(bytes, 'x'));
+      const LogRecord record = batch.record();
+      ASSERT_TRUE(log->append({&record, 1}).ok());
+    }
+  }
+  // The log keeps what it must, and no more.
+  StorageOptions without_history() {
+    StorageOptions limited = options();
+    limited.history_bytes_max = 0;
+    limited.history_retention_us = 0;
+    return limited;
+  }
+
   test::TestFolder temporary_;
   const std::string directory_ = temporary_.path("data"), archive_ = temporary_.path("archive");
   std::mutex mutex_;
@@ -127,6 +144,153 @@ TEST_F(ArchiveTest, RefusesTheArchiveOfAnotherCopy) {
   const Status status = open_status(older);
   EXPECT_EQ(status.code(), StatusCode::failed_precondition);
   EXPECT_NE(status.message().find("another copy"), std::string::npos) << status.message();
+}
+
+// The copy has gone on in another way, to the same batch or beyond it. The numbers of the batches fit.
+TEST_F(ArchiveTest, RefusesTheArchiveOfACopyThatWentAnotherWay) {
+  const std::string copy = temporary_.path("copy");
+  {
+    OpenLog log(options());
+    log.append(1, 5);
+  }
+  copy_directory(directory_, copy);
+  {
+    OpenLog log(options());
+    log.append(6, 8);
+  }
+  for (const BatchNumber last : {8, 12}) {
+    StorageOptions other = options_for(copy);
+    {
+      OpenLog log(other);
+      append_long(log.log.get(), last == 8 ? 6 : 9, last, 10);
+    }
+    other.archive_dir = archive_;
+    const std::size_t before = files().size();
+    const Status status = open_status(other);
+    EXPECT_EQ(status.code(), StatusCode::failed_precondition) << last;
+    EXPECT_NE(status.message().find("another copy"), std::string::npos) << status.message();
+    EXPECT_EQ(files().size(), before);
+  }
+  OpenLog log(options());
+  EXPECT_TRUE(problems().empty()) << problems().front();
+}
+
+// The log does not have the last batch of the archive any more, but the record after it names its checksum.
+TEST_F(ArchiveTest, ComparesWithTheRecordAfterTheArchive) {
+  for (const bool is_same : {true, false}) {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::remove_all(archive_);
+    std::filesystem::create_directory(archive_);
+    StorageOptions limited = without_history();
+    limited.archive_required = true;                           // keeps the rest of the log
+    limited.archive_interval_us = DurationUs{3600} * 1000000;  // one file, at the end
+    {
+      OpenLog log(limited);
+      append_long(log.log.get(), 1, 5);
+    }
+    ASSERT_EQ(files().size(), 1u);
+    const std::string file = files().front();
+    const std::string content = read_file(file);
+    {
+      OpenLog log(limited);
+      append_long(log.log.get(), 6, 20);
+      ASSERT_TRUE(checkpoint(log.log.get(), 20, 20, 1).ok());
+      ASSERT_TRUE(log.log->trim(INT64_MAX / 2).ok());
+      ASSERT_EQ(log.log->usage().first_batch, 6u);
+    }
+    for (const std::string& path : files()) std::filesystem::remove(path);
+    if (is_same) {
+      write_file(file, content);
+    } else {
+      StorageOptions other = options_for(temporary_.path("other"));
+      other.archive_dir = temporary_.path("other archive");
+      std::filesystem::create_directory(other.archive_dir);
+      OpenLog(other).append(1, 5);
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(other.archive_dir)) {
+        if (batches_of_archive_file(entry.path().filename().string()))
+          write_file(file, read_file(entry.path().string()));
+      }
+    }
+    EXPECT_EQ(open_status(limited).ok(), is_same);
+  }
+}
+
+TEST_F(ArchiveTest, ADamagedFileIsToldAndTheArchiveGoesOn) {
+  {
+    OpenLog log(options());
+    log.append(1, 5);
+  }
+  std::string content = read_file(files().front());
+  content[content.size() / 2] = static_cast<char>(content[content.size() / 2] ^ 1);
+  write_file(files().front(), content);
+  {
+    OpenLog log(options());
+    log.append(6, 8);
+  }
+  EXPECT_GE(files().size(), 2u);
+  ASSERT_EQ(problems().size(), 1u);
+  EXPECT_NE(problems().front().find("is damaged"), std::string::npos) << problems().front();
+}
+
+TEST_F(ArchiveTest, TwoServersDoNotShareAFolder) {
+  const std::string copy = temporary_.path("copy");
+  { const OpenLog makes_the_database(options()); }
+  copy_directory(directory_, copy);
+  const OpenLog log(options());
+  StorageOptions other = options();
+  other.data_dir = copy;
+  const Status status = open_status(other);
+  EXPECT_EQ(status.code(), StatusCode::failed_precondition);
+  EXPECT_NE(status.message().find("another server writes"), std::string::npos) << status.message();
+}
+
+// The next trim would remove it, or a check would take the database for an archive.
+TEST_F(ArchiveTest, TheArchiveLiesOutsideTheDataDirectory) {
+  { const OpenLog makes_the_database(options_for(directory_)); }
+  std::filesystem::create_directory_symlink(directory_, temporary_.path("link"));
+  for (const std::string& path : {directory_, directory_ + "/", directory_ + "/archive",
+                                  directory_ + "/../data/archive", temporary_.path("link") + "/archive"}) {
+    StorageOptions inside = options();
+    inside.archive_dir = path;
+    EXPECT_EQ(inside.validate().code(), StatusCode::invalid_argument) << path;
+  }
+  for (const std::string& path : {directory_ + "-archive", directory_ + "/../archive", temporary_.path("")}) {
+    StorageOptions outside = options();
+    outside.archive_dir = path;
+    EXPECT_TRUE(outside.validate().ok()) << path;
+  }
+}
+
+// Also after later starts: the files have the gap, until those before it are removed.
+TEST_F(ArchiveTest, AGapBetweenFilesCountsAfterEachStart) {
+  {
+    OpenLog log(options());
+    log.append(1, 5);
+  }
+  {
+    StorageOptions limited = without_history();
+    limited.archive_dir.clear();
+    OpenLog log(limited);
+    append_long(log.log.get(), 6, 25);
+    ASSERT_TRUE(checkpoint(log.log.get(), 25, 25, 1).ok());
+    ASSERT_TRUE(log.log->trim(INT64_MAX / 2).ok());
+    ASSERT_GT(log.log->usage().first_batch, 7u);
+  }
+  for (int start = 1; start <= 3; ++start) {
+    metrics_.archive_gap_batches = 0;
+    OpenLog log(options());
+    if (start == 1) log.append(26, 30);
+    EXPECT_EQ(metrics_.archive_gap_batches, log.log->usage().first_batch - 6) << start;
+    ASSERT_EQ(problems().size(), static_cast<std::size_t>(start));
+    EXPECT_NE(problems().back().find("lacks the batches 6 to "), std::string::npos) << problems().back();
+    if (start != 2) continue;
+    frames_of(log.log->open_backup()->get());
+    EXPECT_EQ(metrics_.archive_gap_batches, 0u);
+  }
+  metrics_.archive_gap_batches = 0;
+  std::filesystem::remove(files().front());
+  const OpenLog log(options());
+  EXPECT_EQ(metrics_.archive_gap_batches, 0u);
 }
 
 // It says so until a backup has what the archive lacks.
@@ -194,6 +358,82 @@ TEST_F(ArchiveTest, EndsBeyondTheLagAndSaysSo) {
   EXPECT_GT(metrics_.archive_failures, 0u);
   EXPECT_NE(problems().back().find("ended: the archive has ended after batch 0"), std::string::npos);
   EXPECT_TRUE(log.log->reserve(100, LogUse::new_data).ok()) << "work goes on";
+}
+
+// A disk that is full must not stay full for an archive that need not be.
+TEST_F(ArchiveTest, EndsWhereItKeepsTheDataDiskFull) {
+  ASSERT_TRUE(set_fail_points("storage.archive.write=always").ok());
+  for (const bool required : {false, true}) {
+    std::filesystem::remove_all(directory_);
+    StorageOptions limited = without_history();
+    limited.archive_required = required;
+    limited.free_bytes = [](const std::string&) { return std::uint64_t{100} << 20; };  // enough for a checkpoint
+    OpenLog log(limited);
+    append_long(log.log.get(), 1, 20);
+    const auto backup = std::move(*log.log->open_backup());
+    ASSERT_TRUE(checkpoint(log.log.get(), 20, 20, 1).ok());
+    ASSERT_TRUE(log.log->usage().short_of_space);
+    ASSERT_TRUE(log.log->trim(INT64_MAX / 2).ok());
+    EXPECT_EQ(log.log->usage().first_batch > 1, !required);
+    if (!required) {
+      std::string frame;
+      EXPECT_EQ(backup->next(&frame).status().code(), StatusCode::aborted);
+      ASSERT_TRUE(comes_true([&] { return log.log->usage().archive.ended; }));
+    }
+  }
+}
+
+// A little that is late does not end it: the interval makes every archive late.
+TEST_F(ArchiveTest, DoesNotEndOnAFullDiskForALittle) {
+  StorageOptions limited = without_history();
+  limited.archive_interval_us = DurationUs{3600} * 1000000;
+  limited.free_bytes = [](const std::string&) { return std::uint64_t{100} << 20; };
+  OpenLog log(limited);
+  log.append(1, 10);
+  ASSERT_TRUE(checkpoint(log.log.get(), 10, 10, 1).ok());
+  ASSERT_TRUE(log.log->usage().short_of_space);
+  ASSERT_TRUE(log.log->trim(INT64_MAX / 2).ok());
+  EXPECT_EQ(log.log->usage().first_batch, 1u);
+}
+
+// What is left from before a kill is known by segments only. A whole one counts at first, although most of it is in the
+// archive; this must not count for ever.
+TEST_F(ArchiveTest, TheLagIsExactAfterAKill) {
+  StorageOptions limited = options();
+  limited.archive_lag_max = std::uint64_t{1} << 20;
+  limited.archive_required = true;
+  const std::string killed = temporary_.path("killed");
+  {
+    OpenLog log(limited);
+    append_long(log.log.get(), 1, 4, 600 << 10);
+    ASSERT_TRUE(comes_true([&] { return log.log->usage().archive.batch == 4; }));
+    ASSERT_TRUE(set_fail_points("storage.archive.write=always").ok());
+    log.append(5, 6);
+    copy_directory(directory_, killed);
+  }
+  limited.data_dir = killed;
+  OpenLog log(limited);
+  EXPECT_GT(log.log->usage().archive.lag_bytes, 0u);
+  ASSERT_TRUE(set_fail_points("").ok());
+  ASSERT_TRUE(comes_true([&] { return log.log->usage().archive.batch == 6; }));
+  ASSERT_TRUE(comes_true([&] { return log.log->usage().archive.lag_bytes == 0; }));
+  EXPECT_TRUE(log.log->reserve(100, LogUse::new_data).ok());
+  log.log->release(100);
+  append_long(log.log.get(), 7, 7, 600 << 10);
+  ASSERT_TRUE(comes_true([&] { return log.log->usage().archive.lag_bytes == 0; }));
+}
+
+// New work is not refused for half an interval after a start.
+TEST_F(ArchiveTest, CopiesAtOnceWhatIsLeftFromBefore) {
+  {
+    StorageOptions without = options();
+    without.archive_dir.clear();
+    OpenLog(without).append(1, 5);
+  }
+  StorageOptions slow = options();
+  slow.archive_interval_us = DurationUs{3600} * 1000000;
+  OpenLog log(slow);
+  EXPECT_TRUE(comes_true([&] { return log.log->usage().archive.batch == 5; }));
 }
 
 TEST_F(ArchiveTest, RefusesNewWorkBeyondTheLagWhereItIsRequired) {
