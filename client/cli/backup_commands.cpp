@@ -220,11 +220,11 @@ ExitCode run_backup(const CommonOptions& common, const BackupArguments& argument
   return with_memory([&] {
     const auto writer = server::offline::BackupWriter::open(arguments.path, !arguments.no_verify);
     if (!writer.ok()) return report_status(writer.status());
-    if (const auto code = stream_all(common, arguments, writer->get())) return *code;
-    const Result<Summary> summary = (*writer)->finish();
     if (const std::string& why = (*writer)->forgotten(); !why.empty()) {
       std::cerr << "kilokv: " << why << "; the backup starts over\n";
     }
+    if (const auto code = stream_all(common, arguments, writer->get())) return *code;
+    const Result<Summary> summary = (*writer)->finish();
     if (!summary.ok()) return report_status(summary.status());
     print(common, *summary);
     return ExitCode::ok;
@@ -232,10 +232,10 @@ ExitCode run_backup(const CommonOptions& common, const BackupArguments& argument
 }
 
 ExitCode run_restore(const CommonOptions& common, const server::offline::RestoreOptions& options) {
-  return with_memory([&] {
-    const Result<Summary> summary = server::offline::restore(warning);
   server::offline::RestoreOptions warning = options;
   warning.warn = [](const std::string& what) { std::cerr << "kilokv: " << what << '\n'; };
+  return with_memory([&] {
+    const Result<Summary> summary = server::offline::restore(warning);
     if (!summary.ok()) return report_status(summary.status());
     print(common, *summary);
     return ExitCode::ok;
@@ -290,7 +290,7 @@ void add_backup(CLI::App* app, const CommonOptions* common, std::function<ExitCo
                   "  kilokv backup monday.backup\n  kilokv backup monday.backup --rate 32MiB");
   backup->add_option("file", a->path, "the new file; FILE.partial until it is complete")->required();
   backup->add_option("--rate", a->bytes_per_second, "most bytes per second; default: what the server allows")
-      ->transform(size_in_bytes(1, std::uint64_t{1} << 40))
+      ->transform(size_in_bytes(std::uint64_t{64} << 10, std::uint64_t{1} << 40))
       ->option_text("SIZE, such as 4MiB");
   backup
       ->add_option("--retry-for", a->retry_us,

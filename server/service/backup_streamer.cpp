@@ -15,6 +15,7 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{128} << 10;  // in one answer
+constexpr std::uint64_t kRateMin = std::uint64_t{64} << 10;  // as of --backup-rate-max
 
 std::string text_of(const BackupId& id) { return {reinterpret_cast<const char*>(id.data()), id.size()}; }
 
@@ -173,6 +174,10 @@ Status BackupStreamer::find_source(BackupCall* call, bool* is_new) {
   const Result<Database*> database = call->database();
   if (!database.ok()) return database.status();
   const v1::BackupRequest& request = call->request();
+  if (request.bytes_per_second() != 0 && request.bytes_per_second() < kRateMin) {
+    return Status::invalid({"bytes_per_second", "0, or " + std::to_string(kRateMin) + " or more",
+                            std::to_string(request.bytes_per_second()), ""});
+  }
   *is_new = request.backup().empty();
   if (*is_new) {
     {
@@ -220,7 +225,7 @@ Status BackupStreamer::send_frame(BackupCall* call, const std::string& frame) {
   v1::BackupResponse answer;
   for (std::size_t begin = 0; begin < frame.size(); begin += kPieceBytes) {
     const std::size_t bytes = std::min(kPieceBytes, frame.size() - begin);
-    if (!wait_for_turn(call, bytes)) return call->is_over() ? Status() : draining();
+    if (Status status = wait_for_turn(call, bytes); !status.ok() || call->is_over()) return status;
     answer.Clear();
     if (!announced_) {
       announced_ = true;
@@ -235,30 +240,32 @@ Status BackupStreamer::send_frame(BackupCall* call, const std::string& frame) {
   return {};
 }
 
-// False: the call has ended, or the server stops.
-bool BackupStreamer::wait_for_turn(BackupCall* call, std::uint64_t bytes) {
+// Ok: it is the turn of these bytes, or the call has ended. However slow the client is, it does not keep the snapshot,
+// and the place of other backups, for longer than it may.
+Status BackupStreamer::wait_for_turn(BackupCall* call, std::uint64_t bytes) {
   const std::uint64_t most = environment_->options.backup_rate_max, wanted = call->request().bytes_per_second();
   const std::uint64_t rate = wanted == 0 ? most : std::min(wanted, most);
   for (;;) {
     std::uint64_t seen = 0;
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_) return false;
+      if (stopping_) return draining();
       seen = changes_;
     }
-    if (call->is_over()) return false;
+    if (call->is_over()) return {};
+    if (is_too_old()) return not_kept();
     const Clock::time_point now = Clock::now();
     const bool is_sent = call->is_sent();
     if (is_sent && now >= next_turn_) {
       const auto share = std::chrono::duration_cast<Clock::duration>(
           std::chrono::duration<double>(static_cast<double>(bytes) / static_cast<double>(rate)));
       next_turn_ = std::max(next_turn_, now - std::chrono::milliseconds(100)) + share;
-      return true;
+      return {};
     }
     std::unique_lock lock(mutex_);
     const auto has_changed = [&] { return changes_ != seen; };
     if (is_sent) {
-      changed_.wait_until(lock, next_turn_, has_changed);
+      changed_.wait_until(lock, std::min(next_turn_, end_of_age() + std::chrono::milliseconds(1)), has_changed);
     } else {
       changed_.wait_for(lock, std::chrono::milliseconds(100), has_changed);
     }

@@ -44,10 +44,11 @@ class BackupStreamer {
   Status send_all(BackupCall* call);
   Status send_frame(BackupCall* call, const std::string& frame);
   Status charge(BackupCall* call, std::uint64_t bytes);
-  bool wait_for_turn(BackupCall* call, std::uint64_t bytes);
-  bool is_too_old() const {
-    return Clock::now() - began_ > std::chrono::microseconds(environment_->options.backup_age_us_max);
+  Status wait_for_turn(BackupCall* call, std::uint64_t bytes);
+  Clock::time_point end_of_age() const {
+    return began_ + std::chrono::microseconds(environment_->options.backup_age_us_max);
   }
+  bool is_too_old() const { return Clock::now() > end_of_age(); }
   void drop_source();
 
   CallEnvironment* const environment_;

@@ -202,6 +202,40 @@ class OldBackupTest : public ServiceBackupTest {
   }
 };
 
+// One piece takes longer than the snapshot may live.
+TEST_F(OldBackupTest, AClientThatIsSlowDoesNotKeepItForLonger) {
+  make_frames(100, 512 << 10);
+  v1::BackupRequest slow;
+  slow.set_bytes_per_second(64 << 10);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(read(slow).status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
+  EXPECT_TRUE(comes_true([&] { return alive_ == 0; }));
+}
+
+TEST_F(OldBackupTest, AClientThatTakesNothingDoesNotKeepItForLonger) {
+  make_frames(1000, 512 << 10);
+  const auto call = context();
+  const auto reader = stub_->Backup(call.get(), {});
+  EXPECT_TRUE(comes_true([&] { return service_.environment()->backups.failed == 1; }));
+  EXPECT_TRUE(comes_true([&] { return alive_ == 0; }));
+  v1::BackupResponse ignored;
+  while (reader->Read(&ignored)) {
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::ABORTED);
+}
+
+TEST_F(ServiceBackupTest, ARateThatIsTooLowIsRefused) {
+  v1::BackupRequest slow;
+  slow.set_bytes_per_second((64 << 10) - 1);
+  const Read refused = read(slow);
+  EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(refused.status.error_message().find("bytes_per_second"), std::string::npos);
+  slow.set_bytes_per_second(64 << 10);
+  make_frames(1, 10);
+  EXPECT_TRUE(read(slow).status.ok());
+}
+
 TEST_F(OldBackupTest, ASnapshotIsKeptForALimitedTime) {
   make_frames(100, 128 << 10);
   v1::BackupRequest slow;

@@ -18,7 +18,7 @@
 namespace kilokv::client {
 
 struct BackupOptions {
-  std::uint64_t bytes_per_second = 0;      // 0: as fast as the server allows
+  std::uint64_t bytes_per_second = 0;      // 0: as fast as the server allows; else 65536 or more
   std::uint64_t idle_us_max = 60'000'000;  // time without an answer after which the connection counts as lost
   // To go on with a backup: its id, and the last whole frame of it that the client has.
   std::string backup = {};  // 16 bytes; empty: a new backup
