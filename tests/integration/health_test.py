@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Health and reflection of the real kilokvd, from outside of gRPC: the states, and the probe of docs/health.md."""
 
+import fcntl
 import os
 import pathlib
 import re
@@ -64,14 +65,26 @@ class Health(unittest.TestCase):
         self.assertIn(b"grpc-status: 5", self.check(b"kilokv", "-D", "-"))
 
     def test_states(self):
-        """The log is a pipe that is full: the server stands still after it has opened its port, until it is read."""
+        """The log is a pipe that has room for the lines before the port opens, and no more: then the server stands still
+        until the pipe is read."""
         self.assertEqual(self.server.stop(), 0)
+        endpoint = self.server.endpoint  # its port is free again, and known before this start is ready
         pipe = self.folder / "pipe"
+        self.server = Server(self.folder, "--log-file", pipe)
+        self.server.endpoint = endpoint
+        self.server.start(wait=False)
+        self.addCleanup(self.server.kill)
+        until(lambda: pipe.exists() and "kilokvd ready" in pipe.read_text(), "a start whose lines are counted")
+        self.assertEqual(self.server.stop(), 0)
+        before, _, _ = pipe.read_text().partition("kilokvd recovering")
+        before = before[:before.rindex("\n") + 1]
+        pipe.unlink()
         os.mkfifo(pipe)
         end = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
         self.addCleanup(os.close, end)
-        fill(end)
-        endpoint = self.server.endpoint  # its port is free again, and known before this start is ready
+        size = fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, os.sysconf("SC_PAGE_SIZE"))
+        more = 20  # the number of the process may be longer; a line is longer than this
+        os.write(end, b"x" * (size - len(before.encode()) - more))
         self.server = Server(self.folder, "--log-file", pipe)
         self.server.endpoint = endpoint
         self.server.start(wait=False)
@@ -128,15 +141,6 @@ class HealthWithLogins(unittest.TestCase):
                 self.assertIn(b"kilokv.v1.KiloKV", self.call(server, reflection, list_services, logged_in))
         with temporary_folder() as folder, Server(folder) as server:  # what is searched can be found
             self.assertIn(b"kilokv.v1.KiloKV", self.call(server, reflection, list_services))
-
-
-def fill(end):
-    for size in (4096, 1):
-        try:
-            while True:
-                os.write(end, b"\n" * size)
-        except BlockingIOError:
-            pass
 
 
 if __name__ == "__main__":
