@@ -167,7 +167,7 @@ Error read_stream(const CommonOptions& common, const BackupArguments& arguments,
     wanted.kind = resume->kind;
     wanted.key = resume->key;
   }
-  const Error error = (*stream)->read(wanted, [&](const BackupPiece& piece) {
+  Error error = (*stream)->read(wanted, [&](const BackupPiece& piece) {
     *failed = writer->take(piece.data);
     progress->tell(writer->bytes(), piece.estimated_bytes);
     return failed->ok() && !writer->is_complete();

@@ -184,7 +184,7 @@ class Restore {
                        std::to_string(file.first_batch - 1) + "; restore to batch " + std::to_string(last) +
                        ", or use a later backup");
       }
-      const Status status = each_frame(
+      Status status = each_frame(
           file.path, [visit](const storage::Frame& frame) { return visit->take(frame); },
           [visit] { return visit->is_enough(); });
       if (!status.ok()) return status;

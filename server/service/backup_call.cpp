@@ -32,7 +32,7 @@ Status BackupCall::take(grpc::ByteBuffer* message) {
 }
 
 Result<Database*> BackupCall::database() const {
-  const Result<Database*> database = environment_->gate.get();
+  Result<Database*> database = environment_->gate.get();
   if (!database.ok() || caller_.login == nullptr) return database;
   const auto rights = rights_at(*(*database)->access().latest(), *caller_.login, (*database)->time_of_day());
   if (!rights.ok()) return rights.status();

@@ -205,12 +205,12 @@ Status BackupStreamer::send_all(BackupCall* call) {
   for (;;) {
     if (call->is_over()) return {};
     if (is_too_old()) return not_kept();
-    if (const Status allowed = call->database().status(); !allowed.ok()) return allowed;
+    if (Status allowed = call->database().status(); !allowed.ok()) return allowed;
     const Result<bool> has_more = source_->next(&frame);
     if (!has_more.ok()) return has_more.status();
     if (!*has_more) return {};
     if (Status status = charge(call, frame.size()); !status.ok()) return status;
-    const Status sent = send_frame(call, frame);
+    Status sent = send_frame(call, frame);
     environment_->answers.release(call->caller().client.get(), 2 * frame.size());
     if (!sent.ok() || call->is_over()) return sent;
   }

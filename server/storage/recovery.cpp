@@ -347,7 +347,7 @@ std::unique_ptr<rocksdb::Iterator> Recovery::scan(Family family) const {
 Status Recovery::passed(const std::string& where, const Status& status) const {
   const std::string directory = "data directory ";
   const bool is_placed = where.empty() || status.message().starts_with(directory);
-  const Status placed = is_placed ? status : damaged(where, status);
+  Status placed = is_placed ? status : damaged(where, status);
   if (!found_ || status.code() != StatusCode::data_loss) return placed;
   found_(placed);
   return {};

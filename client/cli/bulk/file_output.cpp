@@ -35,7 +35,7 @@ FileProblem sync_folder_of(const std::string& path) {
   const std::string folder = std::filesystem::absolute(path).parent_path();
   const int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return file_problem("write", path);
-  const FileProblem problem = ::fsync(opened) == 0 ? FileProblem() : file_problem("write", path);
+  FileProblem problem = ::fsync(opened) == 0 ? FileProblem() : file_problem("write", path);
   ::close(opened);
   return problem;
 }
