@@ -196,7 +196,8 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
 std::string flag_without_value(int argc, const char* const* argv) {
   for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     const std::string_view word = argv[i];
-    if (word.starts_with("--") && word.find('=') == word.size() - 1) return std::string(word.substr(0, word.size() - 1));
+    if (word.starts_with("--") && word.find('=') == word.size() - 1)
+      return std::string(word.substr(0, word.size() - 1));
   }
   return {};
 }
@@ -287,9 +288,8 @@ CLI::Validator one_of(std::vector<std::string> choices) {
 }
 
 CLI::Validator some_text() {
-  return reader("a text of one character or more", [](std::string_view text) {
-    return text.empty() ? std::nullopt : std::optional(std::string(text));
-  });
+  return reader("a text of one character or more",
+                [](std::string_view text) { return text.empty() ? std::nullopt : std::optional(std::string(text)); });
 }
 
 std::shared_ptr<CLI::App> make_app(const std::string& description, const std::string& name) {

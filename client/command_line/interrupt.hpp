@@ -21,8 +21,8 @@ void hold();     // from now on there is something to end in order
 int received();  // the signal that was noted; 0: none
 int exit_code(int signal);
 
-// From now on, a write to a pipe that nobody reads any more fails, and the program can tell. Without it, SIGPIPE ends the
-// process.
+// From now on, a write to a pipe that nobody reads any more fails, and the program can tell. Without it, SIGPIPE ends
+// the process.
 void ignore_broken_pipes();
 
 }  // namespace kilokv::client::interrupt

@@ -23,9 +23,9 @@
 //
 // Other parts may name connections that must end, too.
 //
-// Thread safety: two threads of its own; any thread may call counts() and list(). One accepts and hands over. gRPC reads from a
-// new connection in that thread, for as long as data comes, so a flood can keep it busy. The other one looks for ends
-// and floods, and so frees the first.
+// Thread safety: two threads of its own; any thread may call counts() and list(). One accepts and hands over. gRPC
+// reads from a new connection in that thread, for as long as data comes, so a flood can keep it busy. The other one
+// looks for ends and floods, and so frees the first.
 #pragma once
 
 #include <algorithm>

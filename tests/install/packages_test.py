@@ -295,7 +295,7 @@ class Archive(Packages):
         headers, of_product = set(), False
         for line in run("ninja", "-C", Made.build, "-t", "deps").splitlines():
             if line.startswith("    "):
-                if of_product and line.startswith("    /usr/"):
+                if of_product and line.startswith("    /usr/") and not line.startswith("    /usr/local/"):  # CUDA is no package
                     headers.add(line.strip())
             elif line:
                 of_product = re.match(r"(engine|tls|server|client|proto)/", line) is not None

@@ -41,15 +41,9 @@ class TestServer {
   // Requires: it does not run.
   void start() {
     std::filesystem::remove(folder_.path("port"));
-    std::vector<std::string> words = {kilokvd(),
-                                      "--data-dir",
-                                      data_directory(),
-                                      "--listen",
-                                      "127.0.0.1:" + std::to_string(port_),
-                                      "--port-file",
-                                      folder_.path("port"),
-                                      "--log-file",
-                                      folder_.path("log")};
+    std::vector<std::string> words = {
+        kilokvd(),     "--data-dir",         data_directory(), "--listen",         "127.0.0.1:" + std::to_string(port_),
+        "--port-file", folder_.path("port"), "--log-file",     folder_.path("log")};
     words.insert(words.end(), flags_.begin(), flags_.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());

@@ -55,9 +55,9 @@
 #include "server/core/environment.hpp"
 #include "server/core/request.hpp"
 #include "server/core/sessions/attached_sinks.hpp"
+#include "server/core/sessions/session_info.hpp"
 #include "server/core/sessions/session_list.hpp"
 #include "server/core/sessions/session_owner.hpp"
-#include "server/core/sessions/session_info.hpp"
 #include "server/core/sessions/stored_results.hpp"
 #include "server/core/sessions/upload.hpp"
 

@@ -230,7 +230,8 @@ TEST_F(BulkImporter, AnOldFileOfBadLinesIsNotTouched) {
 TEST_F(BulkImporter, ALineThatIsNotWholeIsReadAgain) {
   ImportOptions options = csv_options(Existing::refuse, kPosition);
   options.bad_lines_file = folder_.path("bad");
-  for (const char* text : {"key,value\na,1\nalpha,be", "key,value\na,1\nalpha,beta,5", "key,value\na,1\n\"alpha,5\nb,6\n"}) {
+  for (const char* text :
+       {"key,value\na,1\nalpha,be", "key,value\na,1\nalpha,beta,5", "key,value\na,1\n\"alpha,5\nb,6\n"}) {
     const ImportReport report = import(text, options);
     EXPECT_EQ(report.input_problem, "");
     EXPECT_EQ(report.bad_lines, 1u);
