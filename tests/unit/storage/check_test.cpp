@@ -140,6 +140,26 @@ TEST_F(CheckTest, FindsAFlipInAnyTableFile) {
   }
 }
 
+// A scan of a family ends at the first damaged block.
+TEST_F(CheckTest, NamesEachDamagedTable) {
+  {
+    OpenLog log(options_for(killed_));
+    log.append(31, 40);
+  }
+  { const OpenLog closes(options_for(killed_)); }
+  std::vector<std::string> tables;
+  for (const auto& entry : std::filesystem::directory_iterator(killed_)) {
+    if (entry.path().extension() != ".sst") continue;
+    tables.push_back(entry.path().filename().string());
+    std::string content = read_file(entry.path().string());
+    content[10] = static_cast<char>(content[10] ^ 1);
+    write_file(entry.path().string(), content);
+  }
+  ASSERT_GE(tables.size(), 4u);
+  const Checked checked(killed_);
+  for (const std::string& table : tables) EXPECT_TRUE(checked.found(table)) << table;
+}
+
 TEST_F(CheckTest, RefusesADatabaseWhoseCreationDidNotEnd) {
   std::filesystem::create_directory(temporary_.path("creating"));
   write_file(temporary_.path("creating") + "/CREATING", "");
