@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "server/core/hex.hpp"
+
 namespace kilokv::server {
 
 namespace {
@@ -34,7 +36,6 @@ bool is_control(std::string_view text, std::size_t at) {
 }  // namespace
 
 std::string one_line(std::string_view text) {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string line;
   line.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -48,7 +49,8 @@ std::string one_line(std::string_view text) {
       case '\t': line += "\\t"; break;
       default:
         if (is_control(text, i)) {
-          line += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+          line += "\\x";
+          append_hex(byte, &line);
         } else {
           line += c;
         }

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "engine/base/types.hpp"
+#include "server/core/hex.hpp"
 
 namespace kilokv::server {
 
@@ -27,12 +29,7 @@ inline constexpr std::size_t kShownSessionBytes = 4;
 
 // The same as hexadecimal digits.
 inline std::string shown(const SessionId& session) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < kShownSessionBytes; ++i) {
-    text += {kDigits[session.bytes[i] >> 4], kDigits[session.bytes[i] & 15]};
-  }
-  return text;
+  return hex_of(std::span(session.bytes).first(kShownSessionBytes));
 }
 
 // A session, and who calls in it: its holder. 0 is the client that opened the session, n the client of its n-th attach.

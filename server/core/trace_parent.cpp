@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <span>
 
+#include "server/core/hex.hpp"
+
 namespace kilokv::server {
 namespace {
 
@@ -19,13 +21,6 @@ bool read_hex(std::string_view text, std::span<unsigned char> bytes) {
     bytes[i] = static_cast<unsigned char>(high << 4 | low);
   }
   return true;
-}
-
-std::string hex_of(std::span<const unsigned char> bytes) {
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const unsigned char byte : bytes) text += {kDigits[byte >> 4], kDigits[byte & 15]};
-  return text;
 }
 
 }  // namespace

@@ -29,14 +29,6 @@ constexpr std::size_t kBufferBytes = HttpLimits::kHeaderBytesMax + 1024;
 constexpr std::chrono::seconds kEndingMax{1};
 constexpr std::size_t kEndingBytesMax = std::size_t{64} << 10;
 
-Page refusal(unsigned code, std::string why) {
-  Page page;
-  page.code = code;
-  page.body = std::move(why);
-  page.body += '\n';
-  return page;
-}
-
 bool is_of_http(const Error& error) {
   return error.category() == http::make_error_code(http::error::end_of_stream).category();
 }
@@ -114,11 +106,11 @@ class StreamConnection final : public HttpConnection, public std::enable_shared_
   void on_head(const Error& error) {
     if (error == http::error::header_limit || error == http::error::buffer_overflow) {
       const std::string most = std::to_string(HttpLimits::kHeaderBytesMax);
-      return answer_and_end(refusal(431, "the headers of a request may have " + most + " bytes"));
+      return answer_and_end(refusal_page(431, "the headers of a request may have " + most + " bytes"));
     }
     if (error == http::error::body_limit) return refuse_body();
     if (error == http::error::end_of_stream || error == http::error::partial_message) return finish();
-    if (error && is_of_http(error)) return answer_and_end(refusal(400, "this is not a request of HTTP/1.1"));
+    if (error && is_of_http(error)) return answer_and_end(refusal_page(400, "this is not a request of HTTP/1.1"));
     if (error) return;  // the connection is lost, or the time is over
     // The parser knows the length of a body only without a coding, or with `chunked` alone. What it does not know would
     // be the next request.
@@ -127,7 +119,7 @@ class StreamConnection final : public HttpConnection, public std::enable_shared_
     ask();
   }
 
-  void refuse_body() { answer_and_end(refusal(413, "a request for a page has no body")); }
+  void refuse_body() { answer_and_end(refusal_page(413, "a request for a page has no body")); }
 
   void ask() {
     const http::request<http::empty_body>& head = parser_->get();

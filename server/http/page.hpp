@@ -31,4 +31,13 @@ struct Page {
   std::vector<std::pair<std::string, std::string>> headers = {};  // further ones
 };
 
+// A page that only says why there is no other one.
+inline Page refusal_page(unsigned code, std::string why) {
+  Page page;
+  page.code = code;
+  page.body = std::move(why);
+  page.body += '\n';
+  return page;
+}
+
 }  // namespace kilokv::server

@@ -10,23 +10,15 @@ namespace {
 
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
 
-Page refusal(unsigned code, std::string why) {
-  Page page;
-  page.code = code;
-  page.body = std::move(why);
-  page.body += '\n';
-  return page;
-}
-
 Page refusal(const Status& status) {
   switch (status.code()) {
     case StatusCode::unauthenticated: {
-      Page page = refusal(401, status.message());
+      Page page = refusal_page(401, status.message());
       page.headers = {{"WWW-Authenticate", "Bearer"}};
       return page;
     }
-    case StatusCode::permission_denied: return refusal(403, status.message());
-    default: return refusal(503, status.message());
+    case StatusCode::permission_denied: return refusal_page(403, status.message());
+    default: return refusal_page(503, status.message());
   }
 }
 
@@ -35,10 +27,10 @@ Page refusal(const Status& status) {
 std::optional<Page> Pages::page_at_once(const PageRequest& request) const {
   const bool is_probe = request.path == "/livez" || request.path == "/readyz";
   if (!is_probe && request.path != "/metrics" && request.path != "/status") {
-    return refusal(404, "there is no such page; the pages are /livez, /readyz, /metrics and /status");
+    return refusal_page(404, "there is no such page; the pages are /livez, /readyz, /metrics and /status");
   }
   if (request.method != "GET" && request.method != "HEAD") {
-    Page page = refusal(405, "this page takes GET and HEAD");
+    Page page = refusal_page(405, "this page takes GET and HEAD");
     page.headers = {{"Allow", "GET, HEAD"}};
     return page;
   }
@@ -60,7 +52,7 @@ Page Pages::live() const {
 }
 
 Page Pages::ready() const {
-  if (const Status status = service_->readiness(); !status.ok()) return refusal(503, status.message());
+  if (const Status status = service_->readiness(); !status.ok()) return refusal_page(503, status.message());
   Page page;
   page.body = "ready\n";
   return page;

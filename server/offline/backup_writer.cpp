@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "server/core/hex.hpp"
 #include "server/offline/frame_file.hpp"
 #include "server/offline/loader.hpp"
 #include "server/storage/backup_visit.hpp"
@@ -210,7 +211,7 @@ Result<Summary> FileWriter::finish() {
     fill_position(visit_->position(), &summary);
   }
   const auto& incarnation = visit_->header().identity.incarnation.id;
-  summary.incarnation = hex_of(incarnation.data(), incarnation.size());
+  summary.incarnation = hex_of(incarnation);
   struct stat written = {};
   if (::fstat(file_, &written) != 0) return system_refused("cannot look at " + partial_);
   const Result<bool> ours = is_ours();

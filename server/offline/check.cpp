@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/core/hex.hpp"
 #include "server/offline/assertions.hpp"
 #include "server/offline/frame_file.hpp"
 #include "server/offline/loader.hpp"
@@ -100,7 +101,7 @@ Result<Summary> check_backup(const std::string& path, const TellDamage& tell) {
     if (status.ok()) {
       check.loader().fill(check.visit().position(), &summary);
       const auto& incarnation = check.visit().header().identity.incarnation.id;
-      summary.incarnation = hex_of(incarnation.data(), incarnation.size());
+      summary.incarnation = hex_of(incarnation);
     } else if (status.code() == StatusCode::data_loss) {
       check.found(path + ": " + status.message());
     } else {

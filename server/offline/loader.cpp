@@ -1,10 +1,10 @@
 #include "server/offline/loader.hpp"
 
-#include <cstring>
 #include <utility>
 
 #include "engine/engine.hpp"
 #include "server/core/checkpoint/recovery.hpp"
+#include "server/core/hex.hpp"
 #include "server/core/options.hpp"
 #include "server/core/sessions/session_table.hpp"
 #include "server/core/threads.hpp"
@@ -54,24 +54,6 @@ void fill_position(const RecoveredPosition& position, Summary* summary) {
   summary->next_version = position.next_version;
   summary->time_us = position.time_us;
   summary->state_hash = hex_of(position.state_hash);
-}
-
-std::string hex_of(const unsigned char* bytes, std::size_t count) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < count; ++i) {
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 15];
-  }
-  return text;
-}
-
-// The same digits as the protocol's bytes have.
-std::string hex_of(const Hash128& hash) {
-  unsigned char bytes[16];
-  std::memcpy(bytes, &hash.low, 8);
-  std::memcpy(bytes + 8, &hash.high, 8);
-  return hex_of(bytes, sizeof bytes);
 }
 
 }  // namespace kilokv::server::offline

@@ -13,9 +13,6 @@
 
 namespace kilokv::server::offline {
 
-std::string hex_of(const Hash128& hash);
-std::string hex_of(const unsigned char* bytes, std::size_t count);
-
 // The fields that a position knows.
 void fill_position(const RecoveredPosition& position, Summary* summary);
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/core/hex.hpp"
 #include "server/offline/archive_files.hpp"
 #include "server/offline/as_of.hpp"
 #include "server/offline/check.hpp"
@@ -247,7 +248,7 @@ Result<Summary> restore(const RestoreOptions& options) {
   Result<Summary> checked = check_directory(partial.path(), [&damage](const std::string& found) { damage = found; });
   if (!checked.ok()) return checked.status();
   if (checked->damages > 0) return Status(StatusCode::data_loss, "what was restored is damaged: " + damage);
-  checked->incarnation = hex_of(incarnation->id.data(), incarnation->id.size());
+  checked->incarnation = hex_of(incarnation->id);
   if (Status status = partial.rename_to(directory); !status.ok()) return status;
   return checked;
 }

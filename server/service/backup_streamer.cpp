@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/core/hex.hpp"
 #include "server/core/one_line.hpp"
 #include "server/service/audit_log.hpp"
 #include "server/service/backup_call.hpp"
@@ -18,16 +19,6 @@ constexpr std::size_t kPieceBytes = std::size_t{128} << 10;  // in one answer
 constexpr std::uint64_t kRateMin = std::uint64_t{64} << 10;  // as of --backup-rate-max
 
 std::string text_of(const BackupId& id) { return {reinterpret_cast<const char*>(id.data()), id.size()}; }
-
-std::string hex_of(const std::string& bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    text += kDigits[static_cast<unsigned char>(byte) >> 4];
-    text += kDigits[static_cast<unsigned char>(byte) & 15];
-  }
-  return text;
-}
 
 Status not_kept() {
   return {StatusCode::aborted, ErrorReason::snapshot_too_old,

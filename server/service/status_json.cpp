@@ -9,21 +9,13 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "server/core/hex.hpp"
+
 namespace kilokv::server {
 namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
-
-std::string hex_of(const std::string& bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += {kDigits[byte >> 4], kDigits[byte & 15]};
-  }
-  return out;
-}
 
 // STATE_READY becomes ready.
 std::string state_name(const std::string& name) {

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "server/core/hex.hpp"
+
 namespace kilokv::server {
 namespace {
 
@@ -60,14 +62,14 @@ namespace {
 
 // Protobuf takes only texts in UTF-8. A text here may quote bytes of a key.
 std::string in_ascii(const std::string& text) {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x80) {
       out += c;
     } else {
-      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+      out += "\\x";
+      append_hex(byte, &out);
     }
   }
   return out;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/core/hex.hpp"
 #include "server/core/shown_key.hpp"
 #include "server/storage/crc32c.hpp"
 #include "server/storage/system_call.hpp"
@@ -14,16 +15,6 @@ namespace kilokv::server::storage {
 namespace {
 
 std::string_view view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
-
-std::string hex_of(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    text += kDigits[static_cast<unsigned char>(c) >> 4];
-    text += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return text;
-}
 
 constexpr StateSize kUnknownSize{std::uint64_t{1} << 40, 0, 0};  // more than fits
 

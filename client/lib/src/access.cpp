@@ -6,7 +6,6 @@
 
 #include "client/lib/src/connection.hpp"
 #include "client/lib/src/reach.hpp"
-#include "client/lib/src/security.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -162,12 +161,7 @@ KeyRange keys_with_prefix(std::string prefix) {
 }
 
 Expected<std::unique_ptr<AccessAdmin>> AccessAdmin::connect(const ClientOptions& options) {
-  if (Error error = check_endpoint(options.endpoint)) return error;
-  const auto credentials = channel_credentials(options);
-  if (!credentials) return credentials.error();
-  auto admin = std::make_unique<RemoteAccess>(options, *credentials);
-  if (Error error = admin->reach()) return error;
-  return std::unique_ptr<AccessAdmin>(std::move(admin));
+  return connect_as<RemoteAccess, AccessAdmin>(options);
 }
 
 }  // namespace kilokv::client

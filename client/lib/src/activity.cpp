@@ -4,7 +4,6 @@
 
 #include "client/lib/src/connection.hpp"
 #include "client/lib/src/reach.hpp"
-#include "client/lib/src/security.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -183,12 +182,7 @@ const char* to_string(KeyUse use) {
 }
 
 Expected<std::unique_ptr<Activity>> Activity::connect(const ClientOptions& options) {
-  if (Error error = check_endpoint(options.endpoint)) return error;
-  const auto credentials = channel_credentials(options);
-  if (!credentials) return credentials.error();
-  auto activity = std::make_unique<RemoteActivity>(options, *credentials);
-  if (Error error = activity->reach()) return error;
-  return std::unique_ptr<Activity>(std::move(activity));
+  return connect_as<RemoteActivity, Activity>(options);
 }
 
 }  // namespace kilokv::client

@@ -7,7 +7,6 @@
 
 #include "client/lib/src/connection.hpp"
 #include "client/lib/src/reach.hpp"
-#include "client/lib/src/security.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -110,12 +109,7 @@ class RemoteBackup final : public BackupStream {
 }  // namespace
 
 Expected<std::unique_ptr<BackupStream>> BackupStream::connect(const ClientOptions& options) {
-  if (Error error = check_endpoint(options.endpoint)) return error;
-  const auto credentials = channel_credentials(options);
-  if (!credentials) return credentials.error();
-  auto stream = std::make_unique<RemoteBackup>(options, *credentials);
-  if (Error error = stream->reach()) return error;
-  return std::unique_ptr<BackupStream>(std::move(stream));
+  return connect_as<RemoteBackup, BackupStream>(options);
 }
 
 }  // namespace kilokv::client

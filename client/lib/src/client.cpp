@@ -11,7 +11,6 @@
 #include "client/lib/src/hex.hpp"
 #include "client/lib/src/reach.hpp"
 #include "client/lib/src/result_columns.hpp"
-#include "client/lib/src/security.hpp"
 #include "client/lib/src/session.hpp"
 #include "client/lib/src/trace.hpp"
 
@@ -364,12 +363,7 @@ std::int64_t monotonic_us() {
 }
 
 Expected<std::unique_ptr<Client>> Client::connect(const ClientOptions& options) {
-  if (Error error = check_endpoint(options.endpoint)) return error;
-  const auto credentials = channel_credentials(options);
-  if (!credentials) return credentials.error();
-  auto client = std::make_unique<RemoteClient>(options, *credentials);
-  if (Error error = client->reach()) return error;
-  return std::unique_ptr<Client>(std::move(client));
+  return connect_as<RemoteClient, Client>(options);
 }
 
 }  // namespace kilokv::client
