@@ -16,7 +16,6 @@ Exit codes: 0 all medians are within their bounds; 1 one is not, or a run failed
 
 import argparse
 import json
-import os
 import pathlib
 import platform
 import statistics
@@ -28,14 +27,9 @@ import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / "crash"),
                 str(pathlib.Path(__file__).resolve().parent.parent / "integration")]
+from bench import processor  # noqa: E402
 from backups import kilokv, last_json, status  # noqa: E402
 from programs import BIN, Server, until  # noqa: E402
-
-
-def processor():
-    with open("/proc/cpuinfo", encoding="utf-8") as lines:
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return f"{len(os.sched_getaffinity(0))} cores, {names[0] if names else platform.processor()}"
 
 
 class Backups:

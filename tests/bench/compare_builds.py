@@ -38,6 +38,7 @@ import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path += [str(TESTS / "crash"), str(TESTS / "attack")]
+from bench import output_of, processor  # noqa: E402
 from guarded_server import GuardedServer  # noqa: E402
 from programs import Server  # noqa: E402
 
@@ -51,15 +52,6 @@ SERVICE["guarded"] = SERVICE["columns"]
 FIXED_RATES = {"columns-cpu": 300000, "rows-cpu": 100000, "unary-cpu": 4000}
 USUAL = ["engine-serial", "columns", "rows", "unary"]
 MEASURES = [*USUAL, "guarded", *FIXED_RATES, "recovery"]
-
-
-def output_of(command):
-    run = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False,
-                         stdin=subprocess.DEVNULL, timeout=900)
-    if run.returncode != 0:
-        said = (run.stderr or run.stdout)[-2000:]
-        raise RuntimeError(f"{' '.join(map(str, command))}: exit {run.returncode}: {said}")
-    return run.stdout
 
 
 def engine_serial(programs, options, seed):
@@ -152,12 +144,6 @@ def compare(measure, options):
 
 def version(programs):
     return output_of([programs / "kilokvd", "--version"]).strip()
-
-
-def processor():
-    with open("/proc/cpuinfo", encoding="utf-8") as lines:
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return f"{len(os.sched_getaffinity(0))} cores, {names[0] if names else platform.processor()}"
 
 
 def main():

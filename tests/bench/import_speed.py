@@ -19,7 +19,6 @@ Exit codes: 0 the medians of all kinds in --judged are at least --least; 1 one i
 
 import argparse
 import json
-import os
 import pathlib
 import platform
 import statistics
@@ -28,17 +27,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "crash"))
+from bench import output_of, processor  # noqa: E402
 from programs import BIN, Server  # noqa: E402
 
 KINDS = {"plain": (), "position": ("--position-key", "import/position"), "keep": ("--existing", "keep"), "jsonl": ()}
-
-
-def output_of(command):
-    run = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, timeout=900,
-                         stdin=subprocess.DEVNULL)
-    if run.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command))}: exit {run.returncode}: {(run.stderr or run.stdout)[-2000:]}")
-    return run.stdout
 
 
 def load_tester(server, options, _):
@@ -74,12 +66,6 @@ def write_files(folder, records):
             csv.write(f"{key},{i}\n")
             lines.write(f'{{"key": "{key}", "value": {i}}}\n')
     assert len(key) == 16
-
-
-def processor():
-    with open("/proc/cpuinfo", encoding="utf-8") as lines:
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return f"{len(os.sched_getaffinity(0))} cores, {names[0] if names else platform.processor()}"
 
 
 def main():
