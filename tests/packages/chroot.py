@@ -32,12 +32,12 @@ def enter_namespace():
 
 
 def mirror():
-    """Where this machine gets Debian's packages."""
+    """Where this machine gets Debian's packages, for debootstrap: nothing, if only debootstrap knows."""
     for path in SOURCES:
         text = pathlib.Path(path).read_text() if os.path.isfile(path) else ""
         for url in re.findall(r"(?:^URIs:\s*|^deb\s+(?:\[.*?\]\s+)?)(https?://\S*/debian/?)(?=\s|$)", text, re.MULTILINE):
-            return url
-    return "http://deb.debian.org/debian"
+            return [url]
+    return []
 
 
 def settings_of_apt():
@@ -54,7 +54,7 @@ def make_base(folder):
     if not done.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        run("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", "bookworm", folder / "root", mirror())
+        run("debootstrap", "--variant=minbase", f"--keyring={KEYRING}", "bookworm", folder / "root", *mirror())
         run("chroot", folder / "root", "apt-get", "clean")
         done.touch()
     return folder / "root"
