@@ -173,8 +173,9 @@ void add_backups(const BackupMetrics& backups, const ArchiveUsage& archive, cons
   families->counter("kilokv_archive_failures_total", "How often a file of the archive could not be written")
       .add(load(log.archive_failures));
   families
-      ->gauge("kilokv_archive_gap_batches",
-              "Batches that are neither in the archive nor in a backup, because the log lacked them at the start")
+      ->gauge(
+          "kilokv_archive_gap_batches",
+          "Batches that the archive lacked at the start, between its files or before the log, and no backup since has")
       .add(load(log.archive_gap_batches));
 }
 
