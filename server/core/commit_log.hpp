@@ -140,8 +140,9 @@ class RecoveryVisitor {
 };
 
 // What space of the log is reserved for. New data leaves a part of the disk free (--disk-reserve). Reads and deletes
-// may use that part, so that they go on when the disk is full.
-enum class LogUse : std::uint8_t { new_data, reads_and_deletes };
+// may use that part, so that they go on when the disk is full. Changes of rights may use it, too, and they also go on
+// when an archive that is required is late.
+enum class LogUse : std::uint8_t { new_data, reads_and_deletes, access_changes };
 
 struct ArchiveUsage {
   bool on = false, ended = false;  // ended: it does not go on before the next start

@@ -76,7 +76,9 @@ class RocksdbLog final : public CommitLog {
   Result<RecoveredPosition> recover(RecoveryVisitor* visitor) override;
   Status end_recovery() override;
   Status reserve(std::uint64_t bytes, LogUse use) override {
-    if (archiver_ != nullptr && archiver_->holds_up()) return archiver_->refusal();
+    // Rights can be taken away while the archive is late.
+    const bool can_wait = use != LogUse::access_changes;
+    if (can_wait && archiver_ != nullptr && archiver_->holds_up()) return archiver_->refusal();
     return space_.reserve(bytes, use);
   }
   void release(std::uint64_t bytes) override { space_.release(bytes); }

@@ -54,7 +54,7 @@ void AccessChanges::make_now(const AccessEdit& edit, const AccessChangeBegins& b
   for (const AccessChange& one : changes) bytes += records.emplace_back(encode_change(one)).size();
   // A right can be taken away when the disk is full, as long as the part is left that new data may not use.
   const std::uint64_t log_bytes = bytes + kRecordBytes;
-  Status status = core_->log->reserve(log_bytes, LogUse::reads_and_deletes);
+  Status status = core_->log->reserve(log_bytes, LogUse::access_changes);
   if (!status.ok()) return done(status.as_not_run());
   const bool takes_away = before->takes_away(changes.back());
   std::string removed_user;

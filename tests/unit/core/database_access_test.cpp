@@ -19,6 +19,34 @@ using engine::Outcome;
 using Kind = AccessChange::Kind;
 using DatabaseAccessTest = AccessFixture;
 
+// Refuses work as a log does whose archive is required and late.
+class LateLog : public MemoryLog {
+ public:
+  bool is_late = false;
+  Status reserve(std::uint64_t bytes, LogUse use) override {
+    if (is_late && use != LogUse::access_changes) {
+      return Status::exhausted(ErrorReason::archive_late, {"archive", "", "", "--archive-lag-max"}, 1000000);
+    }
+    return MemoryLog::reserve(bytes, use);
+  }
+};
+
+// It may be late for hours. What was stolen meanwhile must not stay valid.
+TEST_F(DatabaseAccessTest, ARightCanBeTakenAwayWhileTheArchiveIsLate) {
+  LateLog late;
+  open(&late, sim.environment());
+  SetUpRights();
+  late.is_late = true;
+  const auto refused = submit_and_settle(adding("a1"));
+  ASSERT_TRUE(refused->failure);
+  EXPECT_EQ(refused->failure->reason(), ErrorReason::archive_late);
+  change(removal(Kind::remove_token, "t1"));
+  change(user("alice", {}));
+  late.is_late = false;
+  EXPECT_TRUE(submit_and_settle(adding("a1"))->failure);
+  database.reset();
+}
+
 TEST_F(DatabaseAccessTest, GuardsReadsAndWritesNeedTheirRights) {
   AccessChange split = role("teller", {});
   split.role.read = {{"r", "s"}};

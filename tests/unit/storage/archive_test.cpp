@@ -450,6 +450,9 @@ TEST_F(ArchiveTest, RefusesNewWorkBeyondTheLagWhereItIsRequired) {
   const Status refused = log.log->reserve(100, LogUse::new_data);
   EXPECT_EQ(refused.code(), StatusCode::resource_exhausted);
   EXPECT_EQ(refused.reason(), ErrorReason::archive_late);
+  EXPECT_EQ(log.log->reserve(100, LogUse::reads_and_deletes).reason(), ErrorReason::archive_late);
+  EXPECT_TRUE(log.log->reserve(100, LogUse::access_changes).ok()) << "a right can be taken away";
+  log.log->release(100);
   EXPECT_NE(refused.message().find("--archive-lag-max"), std::string::npos) << refused.message();
   EXPECT_FALSE(log.log->usage().archive.ended);
   ASSERT_TRUE(set_fail_points("").ok());
