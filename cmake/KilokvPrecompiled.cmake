@@ -5,7 +5,7 @@
 # compile everything.
 #
 # Every source includes what it needs, and compiles without precompiled headers, too. clang-tidy cannot read those of GCC.
-# So `.ci/run` sees for the sources of the product that it is so, and `deploy/test.sh --tidy` for the tests, too.
+# So `deploy/test.sh --tidy` sees that it is so. `.ci/run` sees it for the groups of sources that deploy/tidy.py makes.
 # With GCC: cmake --preset release -B build/plain -DKILOKV_PRECOMPILED_HEADERS=OFF
 include_guard(GLOBAL)
 

@@ -10,7 +10,7 @@
 #                   Without this flag, all run but those of packages and the long ones
 #   --quick         runs only the unit tests, and builds only them and what they need
 #   --tidy          also runs clang-tidy over every .cpp file that the build compiles (takes many minutes)
-#   --tidy-product  also runs clang-tidy, but not over the tests, and without the check that takes half of its time
+#   --tidy-product  also runs clang-tidy, but not over the tests, and over several sources at once (deploy/tidy.py)
 #   --engine-alone  first builds the engine alone, and runs one test on it
 #   --fuzz          builds the fuzz targets, and runs each input of their corpora once
 #   --no-install    installs nothing; if a package is missing, the build says which
@@ -100,27 +100,10 @@ else
   step "build" deploy/build.sh --preset "$preset"
 fi
 
-# clang cannot read the precompiled headers of GCC, and does not know its flags of memory. It reads the headers that each
-# source includes. So a source that does not include what it needs is found here.
 check_tidy() {
-  local folder=build/$preset/tidy less=()
-  # Where the headers of libraries are large, this check alone takes half of the time.
-  [ "$tidy" = all ] || less=(--checks=-performance-unnecessary-value-param)
-  mkdir -p "$folder"
-  sed 's| -Winvalid-pch -include [^ ]*/cmake_pch\.hxx||; s| --param=ggc-[^ ]*||g' "build/$preset/compile_commands.json" \
-    >"$folder/compile_commands.json"
-  sed -n "s|^ *\"file\": \"$PWD/\(.*\.cpp\)\",*\$|\1|p" "$folder/compile_commands.json" | sort -u |
-    grep -vE "$([ "$tidy" = all ] && echo '^build/' || echo '^(build|tests)/')" >"$folder/sources" || true
-  if [ ! -s "$folder/sources" ]; then
-    echo "clang-tidy: build/$preset/compile_commands.json names no source below $PWD" >&2
-    return 1
-  fi
-  if ! xargs -n 1 -P "$(nproc)" clang-tidy -p "$folder" --quiet "${less[@]}" --warnings-as-errors='*' \
-    <"$folder/sources" 2>"$folder/stderr"; then
-    grep -v 'warnings\? generated\.$' "$folder/stderr" || true
-    return 1
-  fi
-  echo "clang-tidy: $(wc -l <"$folder/sources") sources are clean"
+  local flags=()
+  [ "$tidy" = all ] || flags=(--product)
+  deploy/tidy.py "${flags[@]}" "build/$preset"
 }
 [ "$tidy" = no ] || step "clang-tidy" check_tidy
 

@@ -11,14 +11,13 @@
 namespace kilokv::server {
 namespace {
 
-using google::protobuf::Descriptor;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
 // Transactions that are parsed into one arena.
 constexpr std::size_t kArenaBytes = std::size_t{64} << 10;
 
-std::uint32_t tag_of(const Descriptor* type, const char* field) {
+std::uint32_t tag_of(const google::protobuf::Descriptor* type, const char* field) {
   return WireFormatLite::MakeTag(type->FindFieldByName(field)->number(), WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
 }
 
@@ -103,7 +102,7 @@ class RowsReader {
 
 }  // namespace
 
-Status read_long_request(grpc::ByteBuffer* buffer, const Descriptor* type, LongRequest* request) {
+Status read_long_request(grpc::ByteBuffer* buffer, const google::protobuf::Descriptor* type, LongRequest* request) {
   const std::uint32_t rows = tag_of(type, "rows"), columns = tag_of(type, "columns");
   grpc::ProtoBufferReader reader(buffer);
   if (!reader.status().ok()) return malformed(type);
@@ -139,8 +138,8 @@ Status read_long_request(grpc::ByteBuffer* buffer, const Descriptor* type, LongR
       .because(ErrorReason::not_allowed);
 }
 
-Status decode_long_rows(grpc::ByteBuffer* buffer, const Descriptor* type, const DecodeContext& context,
-                        engine::TransactionColumns* columns) {
+Status decode_long_rows(grpc::ByteBuffer* buffer, const google::protobuf::Descriptor* type,
+                        const DecodeContext& context, engine::TransactionColumns* columns) {
   const std::uint32_t rows = tag_of(type, "rows");
   grpc::ProtoBufferReader reader(buffer);
   if (!reader.status().ok()) return malformed(type);

@@ -14,7 +14,6 @@
 namespace kilokv::server {
 namespace {
 
-using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
@@ -76,14 +75,14 @@ class Walk {
  public:
   explicit Walk(CodedInputStream* input) : input_(input) {}
 
-  Status run(const Descriptor* type) {
+  Status run(const google::protobuf::Descriptor* type) {
     if (Status status = message(type); !status.ok()) return status;
     return input_->ConsumedEntireMessage() ? Status() : malformed(type);
   }
   const std::array<std::uint64_t, kKinds.size() + 1>& counts() const { return counts_; }
 
  private:
-  Status message(const Descriptor* type) {
+  Status message(const google::protobuf::Descriptor* type) {
     int others = 0;
     int last_number = -1;
     const FieldDescriptor* field = nullptr;
@@ -117,7 +116,7 @@ class Walk {
     return {};
   }
 
-  Status part(const Descriptor* type) {
+  Status part(const google::protobuf::Descriptor* type) {
     std::uint32_t length = 0;
     if (!input_->ReadVarint32(&length)) return malformed(type);
     const CodedInputStream::Limit limit = input_->PushLimit(static_cast<int>(length));
@@ -159,13 +158,13 @@ class Walk {
 
 }  // namespace
 
-Status malformed(const Descriptor* type) {
+Status malformed(const google::protobuf::Descriptor* type) {
   return Status::invalid(
              {.field = "message", .limit = "a " + type->full_name(), .actual = "malformed bytes", .setting = ""})
       .because(ErrorReason::malformed_message);
 }
 
-Status too_many_fields(const Descriptor* type) {
+Status too_many_fields(const google::protobuf::Descriptor* type) {
   return Status::invalid({.field = "message",
                           .limit = std::to_string(kOtherFieldsMax) + " fields that are no elements of a list, in a " +
                                    type->full_name(),
@@ -174,7 +173,7 @@ Status too_many_fields(const Descriptor* type) {
       .because(ErrorReason::unknown_field);
 }
 
-Status check_elements(CodedInputStream* input, const Descriptor* type, const ElementLimits& limits) {
+Status check_elements(CodedInputStream* input, const google::protobuf::Descriptor* type, const ElementLimits& limits) {
   Walk walk(input);
   if (Status status = walk.run(type); !status.ok()) return status;
   const engine::TransactionLimits& of = limits.transactions;
@@ -199,7 +198,7 @@ Status check_elements(CodedInputStream* input, const Descriptor* type, const Ele
   return {};
 }
 
-Status check_elements(grpc::ByteBuffer* buffer, const Descriptor* type, const ElementLimits& limits) {
+Status check_elements(grpc::ByteBuffer* buffer, const google::protobuf::Descriptor* type, const ElementLimits& limits) {
   grpc::ProtoBufferReader reader(buffer);
   if (!reader.status().ok()) return malformed(type);
   CodedInputStream input(&reader);

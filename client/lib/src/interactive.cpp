@@ -147,7 +147,7 @@ InteractiveTransaction::InteractiveTransaction(Client* client, Session* session,
     : state_(std::make_unique<State>()) {
   state_->client = client;
   state_->session = session;
-  state_->options = options;
+  state_->options = std::move(options);
 }
 InteractiveTransaction::InteractiveTransaction(InteractiveTransaction&&) noexcept = default;
 InteractiveTransaction::~InteractiveTransaction() = default;
