@@ -104,8 +104,17 @@ void EventLog::add_to(StorageOptions* storage) {
         "--data-dir; with --create never, this start would have failed\"",
         one_line(directory));
   });
-  storage->on_checkpoint_put_off =
-      both(storage->on_checkpoint_put_off, [this](const Status& /*why*/) { put_off_ = true; });
+  storage->on_checkpoint_put_off = both(storage->on_checkpoint_put_off, [this](const Status& why) {
+    put_off_ = true;
+    spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", one_line(why.message()));
+  });
+  storage->on_open_to_others = both(storage->on_open_to_others, [](const std::string& path) {
+    spdlog::warn("kilokvd finds a path that others have rights to, and cannot take them away path=\"{}\"",
+                 one_line(path));
+  });
+  storage->on_archive_problem = both(storage->on_archive_problem, [](const std::string& why, bool ended) {
+    spdlog::error("kilokvd archive {} reason=\"{}\"", ended ? "ended" : "has a problem", one_line(why));
+  });
 }
 
 void EventLog::add_to(DatabaseEvents* events) {

@@ -231,16 +231,6 @@ class Server {
     fail_point("server.recovery.begin");  // hang: the server stays in this state
     StorageOptions storage = options_.storage;
     storage.metrics = &log_metrics_;
-    storage.on_checkpoint_put_off = [](const Status& why) {
-      spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", one_line(why.message()));
-    };
-    storage.on_open_to_others = [](const std::string& path) {
-      spdlog::warn("kilokvd finds a path that others have rights to, and cannot take them away path=\"{}\"",
-                   one_line(path));
-    };
-    storage.on_archive_problem = [](const std::string& why, bool ended) {
-      spdlog::error("kilokvd archive {} reason=\"{}\"", ended ? "ended" : "has a problem", one_line(why));
-    };
     note(manager_->starting("opening the files of the database", kStartStepUs));
     events_.add_to(&storage);
     Result<std::unique_ptr<CommitLog>> log = open_rocksdb_log(storage);

@@ -156,10 +156,24 @@ TEST_F(EventLogTest, ADiskWithRoomAgainIsTold) {
             "info kilokvd made a checkpoint batch=9 records=5 removed=0 sessions=0 seconds=0.000\n"
             "info kilokvd trimmed the log first_batch=0 trimmed_bytes=100 kept_bytes=0\n");
   storage.on_checkpoint_put_off(Status(StatusCode::internal, "full"));
+  EXPECT_EQ(lines_.take(), "warning kilokvd makes no checkpoints until the disk has room reason=\"full\"\n");
   events.checkpoint_made(report);
   EXPECT_TRUE(lines_.take().starts_with("info kilokvd makes checkpoints again"));
   events.checkpoint_made(report);
   EXPECT_TRUE(lines_.take().starts_with("info kilokvd made a checkpoint"));
+}
+
+TEST_F(EventLogTest, TroubleOfTheStorageIsTold) {
+  EventLog log(LogKeys::hash, folder_.path("data"));
+  StorageOptions storage;
+  log.add_to(&storage);
+  storage.on_archive_problem("its disk\nis full", false);
+  storage.on_archive_problem("it fell back", true);
+  storage.on_open_to_others("some path");
+  EXPECT_EQ(lines_.take(),
+            "error kilokvd archive has a problem reason=\"its disk\\nis full\"\n"
+            "error kilokvd archive ended reason=\"it fell back\"\n"
+            "warning kilokvd finds a path that others have rights to, and cannot take them away path=\"some path\"\n");
 }
 
 TEST_F(EventLogTest, SlowSyncsAreCountedWithinASecond) {
