@@ -1,5 +1,6 @@
 // The handlers of all calls. Those of Execute and Get (transaction_call.hpp), ExecuteBatch (batch_call.hpp) and Session
-// (session_stream.hpp) only start an object that has a file of its own. All other calls are here completely: their
+// (session_stream.hpp) only start an object that has a file of its own. Those of the administrator are in
+// service_admin.cpp, and the lists of what goes on in service_activity.cpp. All other calls are here completely: their
 // checks, the call of the database, and the answer.
 #include "server/service/service.hpp"
 
@@ -13,112 +14,26 @@
 
 #include "server/core/access/access_check.hpp"
 #include "server/core/one_line.hpp"
-#include "server/service/access_calls.hpp"
-#include "server/service/activity_calls.hpp"
 #include "server/service/attach_call.hpp"
 #include "server/service/audit_log.hpp"
-#include "server/service/backup_call.hpp"
 #include "server/service/batch_call.hpp"
 #include "server/service/call_sink.hpp"
 #include "server/service/encode.hpp"
 #include "server/service/identity.hpp"
-#include "server/service/log_level.hpp"
 #include "server/service/message_buffer.hpp"
+#include "server/service/plain_call.hpp"
 #include "server/service/read_set.hpp"
 #include "server/service/reflection.hpp"
 #include "server/service/resident_memory.hpp"
 #include "server/service/status_map.hpp"
 #include "server/service/transaction_call.hpp"
-#include "server/service/unary_call.hpp"
 
 namespace kilokv::server {
 namespace {
 
-using KStatus = kilokv::Status;  // the class of the handlers has a method `Status`
-
 constexpr std::uint32_t kParkedDefault = 1000;
 constexpr std::uint32_t kParkedMax = 10000;
 constexpr std::int64_t kStreamRetryUs = 1000000;
-
-// A unary call that runs no transaction: its messages, and its end. Code that still has to answer holds the call by
-// shared_ptr.
-template <class Request, class Response>
-class Call final : public UnaryCall {
- public:
-  // `handle` ends the call at once or later, and reads the request only before it returns: the parsed message does not
-  // outlive it, because the call may wait long for its end.
-  using Handle = std::function<void(const std::shared_ptr<Call>&)>;
-  Call(CallContext* context, CallEnvironment* environment, Handle handle)
-      : UnaryCall(context, environment), handle_(std::move(handle)) {}
-
-  void end(const KStatus& status) {
-    if (ended()) return;  // the client has gone away
-    if (status.ok()) {
-      answer(serialize_message(response));
-    } else {
-      end_with(status);
-    }
-    Response().Swap(&response);  // the call may stay until its client takes the answer
-  }
-  // Ends the call with an error, before anything ran.
-  void refuse(const KStatus& status) { end_with(status.as_not_run()); }
-
-  const std::shared_ptr<Client>& client() const { return client_; }
-  const Caller& caller() const { return caller_; }
-  // What the caller may do; null on a server without logins, where everybody may do everything. PERMISSION_DENIED: the
-  // login does not count any more. UNAUTHENTICATED: its token has expired.
-  Result<std::shared_ptr<const Rights>> rights(const Database& database) const {
-    if (caller_.login == nullptr) return std::shared_ptr<const Rights>();
-    return rights_at(*database.access().latest(), *caller_.login, database.time_of_day());
-  }
-  // PERMISSION_DENIED, unless the caller's rights are enough. `right`: its name, for the message.
-  template <class Enough>
-  KStatus need(const Database& database, const char* right, const std::string& field, const Enough& enough) const {
-    const Result<std::shared_ptr<const Rights>> rights = this->rights(database);
-    if (!rights.ok()) return rights.status();
-    if (*rights == nullptr || enough(**rights)) return {};
-    return right_missing(caller_.login->user, right, field);
-  }
-  KStatus need_metrics(const Database& database, const std::string& field) const {
-    return need(database, "metrics", field, [](const Rights& rights) { return rights.metrics; });
-  }
-  KStatus need_admin(const Database& database, const std::string& field) const {
-    return need(database, "admin", field, [](const Rights& rights) { return rights.admin; });
-  }
-  bool is_over() const { return ended(); }
-
-  Request request;
-  Response response;
-
- private:
-  void on_message(grpc::ByteBuffer* message) override {
-    const auto self = std::static_pointer_cast<Call>(shared_from_this());
-    const KStatus refused =
-        environment_->decode_by(client_, message, [self](grpc::ByteBuffer* taken) { self->decode(taken); });
-    if (!refused.ok()) refuse(refused);
-  }
-  void decode(grpc::ByteBuffer* message) {
-    if (ended()) return;
-    const ServiceOptions& options = environment_->options;
-    KStatus status = check_login();
-    if (status.ok()) {
-      status = parse_message(message, options.message_bytes_max, {.transactions = options.limits}, &request);
-    }
-    if (status.ok()) {
-      handle_(std::static_pointer_cast<Call>(shared_from_this()));
-    } else {
-      refuse(status);
-    }
-    Request().Swap(&request);
-  }
-  // The login counted when the headers came, and the message may have come much later.
-  KStatus check_login() const {
-    const Result<Database*> database = environment_->gate.get();
-    return database.ok() ? rights(**database).status() : KStatus();  // without a database, nothing is allowed
-  }
-
-  const Handle handle_;
-};
 
 // A call of a method that the server does not have. Its message is not read.
 class UnknownCall final : public UnaryCall {
@@ -135,40 +50,6 @@ class UnknownCall final : public UnaryCall {
 
   const KStatus refused_;
 };
-
-// A call begins, which `handle` answers.
-template <class Request, class Response, class Handle>
-grpc::ServerGenericBidiReactor* take(CallEnvironment* environment, CallContext* context, const Handle& handle) {
-  return std::make_shared<Call<Request, Response>>(context, environment, handle)->adopted_by_rpc();
-}
-
-// The same for a call that needs the database. `handle` also gets the database.
-template <class Request, class Response, class Handle>
-grpc::ServerGenericBidiReactor* take_for_database(CallEnvironment* environment, CallContext* context,
-                                                  const Handle& handle) {
-  return take<Request, Response>(environment, context, [environment, handle](const auto& call) {
-    const Result<Database*> database = environment->gate.get();
-    if (!database.ok()) return call->refuse(database.status());
-    handle(call, *database);
-  });
-}
-
-// The same for a list of what goes on, which the metrics right shows. `handle` also gets the number of entries that are
-// asked for, and shows keys through a viewer.
-template <class Request, class Response, class Handle>
-grpc::ServerGenericBidiReactor* take_list(CallEnvironment* environment, CallContext* context, const char* method,
-                                          const ListLimit& limits, const Handle& handle) {
-  return take_for_database<Request, Response>(
-      environment, context, [method, limits, handle](const auto& call, Database* database) {
-        const Result<std::uint32_t> limit = limit_of(call->request.limit(), limits);
-        if (!limit.ok()) return call->refuse(limit.status());
-        const KStatus allowed = call->need_metrics(*database, method);
-        if (!allowed.ok()) return call->refuse(allowed);
-        const Result<std::shared_ptr<const Rights>> rights = call->rights(*database);
-        if (!rights.ok()) return call->refuse(rights.status());
-        handle(call, database, *limit, KeyViewer(rights->get(), &database->key_secret()));
-      });
-}
 
 KStatus check_limit(const char* field, std::uint64_t actual, std::uint64_t limit, const char* unit,
                     const char* setting) {
@@ -322,12 +203,6 @@ void hide_keys(const Rights* rights, std::vector<ParkedTransaction>* parked) {
   for (ParkedTransaction& one : *parked) {
     if (!rights->read.contains(one.guard_key)) one.guard_key.clear();
   }
-}
-
-// A server without logins has no users to change.
-KStatus check_logins(const Logins& logins) {
-  if (logins.required()) return {};
-  return {StatusCode::unimplemented, "this server runs without logins; start it with --login on"};
 }
 
 }  // namespace
@@ -635,149 +510,6 @@ grpc::ServerGenericBidiReactor* KiloKvService::Status(CallContext* context) {
     call->response = status();
     call->end({});
   });
-}
-
-grpc::ServerGenericBidiReactor* KiloKvService::ListHotKeys(CallContext* context) {
-  return take_list<v1::ListHotKeysRequest, v1::ListHotKeysResponse>(
-      &environment_, context, "ListHotKeys", kHotKeysLimit,
-      [this](const auto& call, Database* database, std::uint32_t limit, const KeyViewer& viewer) {
-        const Result<std::vector<KeyUse>> uses = uses_of(call->request.use());
-        if (!uses.ok()) return call->refuse(uses.status());
-        std::vector<HotKeys> hot;
-        for (const KeyUse use : *uses) hot.push_back(database->hot_keys(use, limit));
-        fill_hot_keys(*uses, hot, viewer, environment_.options.message_bytes_max, &call->response);
-        call->end({});
-      });
-}
-
-grpc::ServerGenericBidiReactor* KiloKvService::ListSlow(CallContext* context) {
-  return take_list<v1::ListSlowRequest, v1::ListSlowResponse>(
-      &environment_, context, "ListSlow", kSlowLimit,
-      [this](const auto& call, Database* database, std::uint32_t limit, const KeyViewer& viewer) {
-        fill_slow(database->slow_transactions(), limit, viewer, environment_.options.message_bytes_max,
-                  &call->response);
-        fill_slow_counts(database->status().slow, &call->response);
-        call->response.set_threshold_us(static_cast<std::uint64_t>(database->options().slow_transaction_us));
-        call->end({});
-      });
-}
-
-grpc::ServerGenericBidiReactor* KiloKvService::ListSessions(CallContext* context) {
-  return take_list<v1::ListSessionsRequest, v1::ListSessionsResponse>(
-      &environment_, context, "ListSessions", kSessionsLimit,
-      [this](const auto& call, Database* database, std::uint32_t limit, const KeyViewer& /*viewer*/) {
-        constexpr std::uint64_t kWorkBytes = 100;  // for one session, as for so many bytes of a message
-        const auto fill = [this, call, database, limit] {
-          if (call->is_over()) return;
-          fill_sessions(database->list_sessions(limit), database->status().sessions,
-                        environment_.options.message_bytes_max, &call->response);
-          call->end({});
-        };
-        const KStatus status = environment_.run_by(call->client(), kWorkBytes * database->status().sessions, fill);
-        if (!status.ok()) call->refuse(status);
-      });
-}
-
-grpc::ServerGenericBidiReactor* KiloKvService::ListConnections(CallContext* context) {
-  return take_list<v1::ListConnectionsRequest, v1::ListConnectionsResponse>(
-      &environment_, context, "ListConnections", kConnectionsLimit,
-      [this](const auto& call, Database* /*database*/, std::uint32_t limit, const KeyViewer& /*viewer*/) {
-        std::vector<ConnectionInfo> open;
-        if (environment_.connections) open = environment_.connections();
-        fill_connections(
-            std::move(open), limit, [this](const std::string& peer) { return environment_.logins.user_of(peer); },
-            environment_.options.message_bytes_max, &call->response);
-        call->end({});
-      });
-}
-
-grpc::ServerGenericBidiReactor* KiloKvService::ChangeAccess(CallContext* context) {
-  const std::string peer = context->peer();
-  return take_for_database<v1::ChangeAccessRequest, v1::ChangeAccessResponse>(
-      &environment_, context, [this, peer](const auto& call, Database* database) {
-        KStatus status = check_logins(environment_.logins);
-        if (status.ok()) status = call->need_admin(*database, "ChangeAccess");
-        if (!status.ok()) {
-          if (call->caller().login != nullptr) {
-            note_denied(&denied_, "users, roles or tokens", call->caller().login->user, peer);
-          }
-          return call->refuse(status);
-        }
-        const auto requested =
-            std::make_shared<Result<RequestedChange>>(change_of(call->request, database->time_of_day()));
-        if (!requested->ok()) return call->refuse(requested->status());
-        // The caller may lose its own right while the change waits for the executor.
-        AccessEdit edit = [call, requested, database](const AccessTable& table) -> Result<AccessChange> {
-          if (KStatus allowed = call->need_admin(*database, "ChangeAccess"); !allowed.ok()) return allowed;
-          return (*requested)->edit(table);
-        };
-        // The process may end before the change is answered. So the log tells of it before it can be in force.
-        AccessChangeBegins begins = [call, requested, peer](BatchNumber batch, const std::string& replaced_token) {
-          log_change_begins(call->caller().login.get(), peer, (*requested)->what, batch, replaced_token);
-        };
-        database->change_access(
-            call->client(), std::move(edit),
-            [this, call, requested, database, peer](Result<BatchNumber> batch) {
-              const RequestedChange& change = **requested;
-              if (batch.ok()) {
-                end_without_login(*database);
-                call->response.set_token(change.token);
-                call->response.set_token_id(change.token_id);
-              }
-              log_change(call->caller().login.get(), peer, change.what, batch);
-              call->end(batch.status());
-            },
-            std::move(begins));
-      });
-}
-
-grpc::ServerGenericBidiReactor* KiloKvService::ListAccess(CallContext* context) {
-  return take_for_database<v1::ListAccessRequest, v1::ListAccessResponse>(
-      &environment_, context, [this](const auto& call, Database* database) {
-        KStatus status = check_logins(environment_.logins);
-        if (status.ok()) status = call->need_admin(*database, "ListAccess");
-        if (!status.ok()) return call->refuse(status);
-        call->end(fill_list(*database->durable_access(), call->request, environment_.options.message_bytes_max,
-                            &call->response));
-      });
-}
-
-grpc::ServerGenericBidiReactor* KiloKvService::Backup(CallContext* context) {
-  auto call = make_call<BackupCall>(context, &environment_, &backups_);
-  call->adopted_by_rpc();
-  call->start();
-  return call.get();
-}
-
-grpc::ServerGenericBidiReactor* KiloKvService::SetLogLevel(CallContext* context) {
-  const std::string peer = context->peer();
-  return take_for_database<v1::SetLogLevelRequest, v1::SetLogLevelResponse>(
-      &environment_, context, [this, peer](const auto& call, Database* database) {
-        const KStatus allowed = call->need_admin(*database, "SetLogLevel");
-        if (!allowed.ok()) {
-          if (call->caller().login != nullptr) {
-            note_denied(&level_denied_, "the log level", call->caller().login->user, peer);
-          }
-          return call->refuse(allowed);
-        }
-        std::string before = log_level();
-        if (!call->request.level().empty()) {
-          Result<std::string> changed = set_log_level(call->request.level());
-          if (!changed.ok()) return call->refuse(changed.status());
-          before = std::move(*changed);
-          log_level_change(call->caller().login.get(), peer, before, call->request.level());
-        }
-        call->response.set_level(log_level());
-        call->response.set_level_before(before);
-        call->end({});
-      });
-}
-
-void KiloKvService::note_denied(RareLine* line, const char* what, const std::string& user, const std::string& peer) {
-  if (const std::uint64_t count = line->count()) {
-    audit_log()->warn("kilokvd audit refused changes of {} refused={} last_user={} last_peer={}", what, count, user,
-                      one_line(peer));
-  }
 }
 
 void KiloKvService::note_attach(const Login* login, const std::string& peer, const HeldSession& session,
