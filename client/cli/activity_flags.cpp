@@ -32,7 +32,7 @@ void add_watch(CLI::App* command, WatchArguments* watch) {
                    "show it again and again, each time after so long; on a terminal in the place of the one before")
       ->transform(duration(kLeastUs))
       ->option_text("DURATION, such as 2s");
-  command->add_option("--count", watch->count, "with --watch: end after so many times; 0: when the program is ended")
+  command->add_option("--count", watch->count, "with --watch: how often it is shown; 0: until the program is ended")
       ->transform(whole_number())
       ->capture_default_str();
 }

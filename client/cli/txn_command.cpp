@@ -181,7 +181,7 @@ class TxnRun {
   ExitCode code_before_ = ExitCode::ok;  // before the current send
 };
 
-// As long as the file is there, an answer may be missing, and whoever reads the file can ask for it.
+// While the file is there, an answer may be missing. A program that reads the file can ask for this answer.
 ExitCode run_in_session(Client* client, const TxnArguments& arguments, CallOptions options, std::istream& input) {
   auto session = client->open_session();
   if (!session) return report(session.error());

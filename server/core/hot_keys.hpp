@@ -32,7 +32,7 @@ struct HotKey {
 
 struct HotKeys {
   double per_second = 0;             // uses of all keys
-  std::uint64_t sampled_one_in = 1;  // one of so many transactions is counted
+  std::uint64_t sampled_one_in = 1;  // one transaction of this many is counted; 1: all
   std::vector<HotKey> keys;          // the most used first
 };
 

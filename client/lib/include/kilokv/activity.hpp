@@ -44,7 +44,7 @@ struct HotKeysOfUse {
 };
 struct HotKeys {
   std::vector<HotKeysOfUse> uses;
-  std::uint64_t sampled_one_in = 1;  // the server counts one of so many transactions
+  std::uint64_t sampled_one_in = 1;  // the server counts one transaction of this many; 1: all
   std::uint64_t half_life_us = 0;    // a use counts half after this time
 };
 
@@ -58,7 +58,7 @@ struct SlowTransaction {
   std::string session;  // the first 8 hexadecimal digits of its id; empty: none
   std::uint64_t request = 0;
   std::uint32_t index = 0;               // of the first transaction in the request that this is about
-  std::uint32_t transactions = 1;        // so many of the request ended with the same batch
+  std::uint32_t transactions = 1;        // of the request, that ended with the same batch
   Outcome outcome = Outcome::committed;  // of the first
   std::uint64_t batch = 0, admitted_batch = 0;
   std::uint32_t batch_transactions = 0;
