@@ -11,7 +11,7 @@ things. Groups find no using-declaration that nobody uses (misc-unused-using-dec
 by reference (performance-unnecessary-value-param).
 
 The precompiled headers of GCC are left out of the flags, and its flags of memory: clang knows neither. The exit code is 1
-if something is found, and 2 if there is nothing to read.
+if something is found, or if there is nothing to read.
 """
 
 import argparse
@@ -27,8 +27,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 GROUP_MAX = 12
 # Sources include no sources, but groups do. The other check takes as long as all the rest where headers are large.
 NOT_FOR_GROUPS = "--checks=-bugprone-suspicious-include,-performance-unnecessary-value-param"
-# What a source defines for itself, at the begin of a line: a function, a value, a type or an alias.
-NAMES = re.compile(r"^(?:using (?:\w+::)*|\w[\w:<>*& ]*[ *&]|.* = .*, (?=k))(\w+)[\[({=; ]", re.MULTILINE)
+# What a source defines for itself, at the begin of a line: a function, a value, a type or an alias; and a second value.
+NAMES = (re.compile(r"^(?:using (?:\w+::)*|\w[\w:<>*& ]*[ *&])(\w+)[\[({=; ]", re.MULTILINE),
+         re.compile(r"^constexpr .*, (k\w+) =", re.MULTILINE))
 FLAGS_OF_GCC = re.compile(r" -Winvalid-pch -include \S*/cmake_pch\.hxx| --param=ggc-\S*")
 
 
@@ -56,7 +57,8 @@ def groups_of(commands):
     groups = []
     for source in sorted(commands):
         kind = (commands[source], source.parent)
-        names = set(NAMES.findall((ROOT / source).read_text()))
+        text = (ROOT / source).read_text()
+        names = {name for pattern in NAMES for name in pattern.findall(text)}
         for group in groups:
             if group["kind"] == kind and len(group["sources"]) < GROUP_MAX and not names & group["names"]:
                 break
@@ -103,7 +105,7 @@ def main():
         commands = {source: command for source, command in commands.items() if source.parts[0] != "tests"}
     if not commands:
         print(f"clang-tidy: {build / 'compile_commands.json'} names no source below {ROOT}", file=sys.stderr)
-        return 2
+        return 1
     absolute = {ROOT / source: command for source, command in commands.items()}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         if arguments.product:

@@ -26,7 +26,7 @@ class TestScript(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
         (self.root / "deploy").mkdir()
-        for script in ("test.sh", "build.sh"):
+        for script in ("test.sh", "build.sh", "tidy.py"):
             shutil.copy(ROOT / "deploy" / script, self.root / "deploy")
         self.calls, tools = self.root / "calls", self.root / "tools"
         tools.mkdir()
@@ -89,14 +89,39 @@ class TestScript(unittest.TestCase):
             runs = 2 if "--engine-alone" in words else 1
             self.assertEqual((output.count("1/1 Test #1"), output.count("% tests passed")), (runs, runs))
 
-    def sources_of_tidy(self, *flags):
-        calls, _ = self.run_script(*flags)
-        return sorted(pathlib.Path(call.split()[-1]).name for call in calls if call.startswith("clang-tidy"))
+    def sources_of_tidy(self, *flags, **more):
+        """The names of the sources of each call: of a group, those that it includes."""
+        calls, _ = self.run_script(*flags, **more)
+        files = [pathlib.Path(call.split()[-1]) for call in calls if call.startswith("clang-tidy")]
+        return sorted(re.findall(r'^#include ".*/(\S+)"$', file.read_text(), re.MULTILINE) if file.parent.name == "tidy"
+                      else [file.name] for file in files)
+
+    def add_source(self, path, text):
+        (self.root / path).write_text(text)
+        self.commands.append({"directory": str(self.root), "command": f"c++ -O3 -o a.o -c {self.root / path}",
+                              "file": str(self.root / path)})
+        (self.root / "build/release/compile_commands.json").write_text(json.dumps(self.commands))
 
     def test_clang_tidy_reads_what_is_compiled(self):
-        self.assertEqual(self.sources_of_tidy("--tidy"), ["a.cpp", "b.cpp", "c.cpp", "d.cpp", "f.cpp"])
-        self.assertEqual(self.sources_of_tidy("--tidy-product"), ["a.cpp", "b.cpp", "c.cpp", "f.cpp"])
+        product = [["a.cpp"], ["b.cpp"], ["c.cpp"], ["f.cpp"]]
+        self.assertEqual(self.sources_of_tidy("--tidy"), sorted([*product, ["d.cpp"]]))
+        self.assertEqual(self.sources_of_tidy("--tidy-product"), product)
         self.assertEqual(self.sources_of_tidy(), [])
+
+    def test_clang_tidy_reads_sources_of_one_folder_together(self):
+        self.add_source("client/g.cpp", "constexpr int kOne = 1, kTwo = 2;\nint same(int x) { return x; }\n")
+        self.add_source("client/h.cpp", "using other::Same;\n")
+        self.add_source("client/i.cpp", "std::string same() { return {}; }\n")
+        self.add_source("client/j.cpp", "class Same {};\n")
+        self.add_source("client/k.cpp", "constexpr std::size_t kTwo{3};\n")
+        self.assertEqual(self.sources_of_tidy("--tidy-product"),
+                         [["a.cpp"], ["b.cpp"], ["c.cpp", "g.cpp", "h.cpp"], ["f.cpp"], ["i.cpp", "j.cpp", "k.cpp"]])
+
+    def test_a_group_with_findings_is_read_source_by_source(self):
+        self.add_source("client/g.cpp", "")
+        self.assertEqual(self.sources_of_tidy("--tidy-product", fail="clang-tidy", code=1),
+                         sorted([["a.cpp"], ["b.cpp"], ["f.cpp"], ["c.cpp", "g.cpp"], ["a.cpp"], ["b.cpp"], ["f.cpp"], ["c.cpp"],
+                                 ["g.cpp"]]))
 
     def test_clang_tidy_without_sources_fails(self):
         (self.root / "build/release/compile_commands.json").write_text("[]")
@@ -108,8 +133,9 @@ class TestScript(unittest.TestCase):
         calls, _ = self.run_script("--tidy")
         (folder,) = {re.search(r"-p (\S+)", call)[1] for call in calls if call.startswith("clang-tidy")}
         commands = json.loads((self.root / folder / "compile_commands.json").read_text())
-        self.assertEqual([command["command"] for command in commands],
-                         [f"c++ -O3 -o a.o -c {command['file']}" for command in self.commands])
+        self.assertEqual(sorted(command["command"] for command in commands),
+                         sorted(f"c++ -O3 -o tidy.o -c {command['file']}" for command in self.commands
+                                if command["file"].endswith(".cpp") and "/build/" not in command["file"]))
 
     def test_every_step_of_ci_has_its_minutes(self):
         self.assertIn("deploy/test.sh --engine-alone --tidy-product --fuzz", (ROOT / ".ci" / "run").read_text())
