@@ -66,6 +66,29 @@ class Users {
   std::string admin_, few_;
 };
 
+// A backup of a few frames, which are not those of a real one.
+class FewFrames final : public BackupSource {
+ public:
+  const BackupId& id() const override { return id_; }
+  BatchNumber boundary() const override { return 1; }
+  std::uint64_t estimated_bytes() const override { return kFrames * kFrameBytes; }
+  Status seek(const BackupPoint& point) override {
+    if (point.frame >= kFrames)
+      return Status::invalid({"after.frame", "a frame of it", std::to_string(point.frame), ""});
+    next_ = point.frame + 1;
+    return {};
+  }
+  Result<bool> next(std::string* frame) override {
+    frame->assign(kFrameBytes, 'f');
+    return next_++ < kFrames;
+  }
+
+ private:
+  static constexpr std::uint64_t kFrames = 3, kFrameBytes = 100;
+  const BackupId id_{1, 2, 3};
+  std::uint64_t next_ = 0;
+};
+
 // Also checks that no call comes here whose login may not make it. Rights to keys are checked behind this interface.
 class CheckingDatabase final : public Database {
  public:
@@ -185,6 +208,10 @@ class CheckingDatabase final : public Database {
     done(std::uint64_t{1});
   }
   void probe(std::function<void()> done) override { done(); }
+  Result<std::unique_ptr<BackupSource>> open_backup() override {
+    KILOKV_CHECK(as_ == As::without_logins || as_ == As::admin);
+    return std::unique_ptr<BackupSource>(std::make_unique<FewFrames>());
+  }
   DatabaseStatus status() const override {
     KILOKV_CHECK(as_ == As::without_logins || as_ == As::admin);
     return {};
@@ -210,11 +237,11 @@ class CheckingDatabase final : public Database {
 };
 
 // tests/fuzz/seeds.py has the same order.
-constexpr std::array<const char*, 20> kMethods = {"Execute",      "UploadReadSet", "OpenSession",   "KeepSessionAlive",
-                                                  "CloseSession", "Get",           "Scan",          "ListParked",
-                                                  "Cancel",       "Status",        "ExecuteBatch",  "Session",
-                                                  "ChangeAccess", "ListAccess",    "AttachSession", "SetLogLevel",
-                                                  "ListHotKeys",  "ListSlow",      "ListSessions",  "ListConnections"};
+constexpr std::array<const char*, 21> kMethods = {
+    "Execute",      "UploadReadSet",   "OpenSession",   "KeepSessionAlive", "CloseSession", "Get",
+    "Scan",         "ListParked",      "Cancel",        "Status",           "ExecuteBatch", "Session",
+    "ChangeAccess", "ListAccess",      "AttachSession", "SetLogLevel",      "ListHotKeys",  "ListSlow",
+    "ListSessions", "ListConnections", "Backup"};
 constexpr std::size_t kSession = 11, kMessagesMax = 8;
 
 // A call that sends all messages, and reads the answers meanwhile.

@@ -30,7 +30,7 @@ DUMP = ROOT / "build" / "fuzz" / "tests" / "bin" / "dump_database"
 # In the order of fuzz_requests.cpp.
 METHODS = ["Execute", "UploadReadSet", "OpenSession", "KeepSessionAlive", "CloseSession", "Get", "Scan", "ListParked",
            "Cancel", "Status", "ExecuteBatch", "Session", "ChangeAccess", "ListAccess", "AttachSession", "SetLogLevel",
-           "ListHotKeys", "ListSlow", "ListSessions", "ListConnections"]
+           "ListHotKeys", "ListSlow", "ListSessions", "ListConnections", "Backup"]
 # In the order of fuzz_long_messages.cpp.
 LONG_MESSAGES = ["ExecuteBatch", "Session", "LongTransaction", "Transaction", "TransactionColumns", "Execute", "UploadReadSet",
                  "Get", "Cancel", "ChangeAccess"]
@@ -298,6 +298,7 @@ def traffic(server):
                            capture_output=True, check=False)
     subprocess.run(server.command("kilokv-bench", "run", "--unary", "--keys", "64", "--duration", "60ms", "--warmup", "10ms"),
                    capture_output=True, check=False)
+    server.client("backup", str(server.folder / "backup"))
 
 
 def traffic_of_users(server):
@@ -306,7 +307,7 @@ def traffic_of_users(server):
     client("role", "grant", "teller", "--read", "a", "--write", "a", "--read-range", "x", "z", codes=(0, 2))
     client("role", "grant", "teller", "--read", "account/", "--write", "account/", "--metrics")
     client("role", "grant", "boss", "--read", "", "--admin")
-    client("role", "revoke", "teller", "--write", "account/")
+    client("role", "revoke", "teller", "--write", "account/", "--write", "a")
     client("user", "set", "alice", "--role", "teller", "--role", "boss", "--certificate", "alice.example")
     client("user", "set", "alice", "--remove-role", "boss", "--weight", "3")
     token = server.folder / "alice.token"
@@ -319,6 +320,7 @@ def traffic_of_users(server):
     client("status")
     client("parked", "list")
     client("parked", "cancel", "--client", "user:admin", codes=(0, 1))
+    client("backup", str(server.folder / "backup"))
     client("txn", stdin="\n".join(map(json.dumps, TRANSACTIONS)), codes=(0, 1))
     client("token", "remove", token.read_text().split("_")[1])
     client("user", "remove", "alice")
@@ -343,10 +345,23 @@ def add_log(seeds, content):
     seeds.add("wal_check", bytes([2 | 4 | 16 | 2 << 6, first]) + last + content[first:2000])
 
 
+def add_frames(seeds, content):
+    """A backup or a file of an archive: some frames of each kind, and what is in them (fuzz_backup.cpp)."""
+    readers = {1: 1, 2: 2, 3: 2, 4: 3, 5: 4, 6: 5, 7: 4}  # by the kind of the frame
+    seeds.add("backup", b"\0" + content[:SEED_BYTES_MAX - 1])
+    while content:
+        _, kind, _, _, size = struct.unpack("<IIQII", content[:24])
+        payload, content = content[24:24 + size], content[28 + size:]
+        for length in (size, 600, 100):
+            seeds.add("backup", bytes([readers[kind]]) + payload[:length])
+
+
 def add_from_server(seeds, folder, users=False):
     bootstrap = folder / "admin.token"
     logins = ("--login", "on", "--bootstrap-file", bootstrap) if users else ()
-    with Server(folder, "--checkpoint-interval", "300ms", *logins) as server:
+    (folder / "archive").mkdir()
+    archive = ("--archive-dir", folder / "archive", "--archive-interval", "1s")
+    with Server(folder, "--checkpoint-interval", "300ms", *archive, *logins) as server:
         proxy = Proxy(server.endpoint)
         own, server.endpoint = server.endpoint, proxy.endpoint
         if users:
@@ -354,7 +369,7 @@ def add_from_server(seeds, folder, users=False):
             traffic_of_users(server)
         else:
             traffic(server)
-        time.sleep(0.5)  # a checkpoint
+        time.sleep(2)  # a checkpoint, and a file of the archive
         server.endpoint = own
         server.kill()
     changes = []  # all of them, one after the other
@@ -365,6 +380,8 @@ def add_from_server(seeds, folder, users=False):
     if users:
         seeds.add("access", b"\3" + b"".join(struct.pack("<H", len(part)) + part for part in changes))
         seeds.add("access", b"\2" + bootstrap.read_text().strip().encode())
+    for path in (folder / "backup", *sorted(path for path in (folder / "archive").rglob("*") if path.is_file())):
+        add_frames(seeds, path.read_bytes())
     for log in sorted((folder / "data").rglob("*.log")):
         add_log(seeds, log.read_bytes())
     copy = folder / "copy"
