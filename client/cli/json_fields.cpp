@@ -4,6 +4,7 @@
 #include <absl/strings/escaping.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "client/command_line/suggestion.hpp"
@@ -27,6 +28,24 @@ bool is_deeper(const nlohmann::json& value, int depth) {
 }  // namespace
 
 void fail(const std::string& what) { throw std::invalid_argument(what); }
+
+nlohmann::json parse(std::string_view text) {
+  using Event = nlohmann::json::parse_event_t;
+  std::vector<std::vector<std::string>> names;  // of the objects that are open
+  std::optional<std::string> doubled;
+  nlohmann::json value = nlohmann::json::parse(text, [&](int, Event event, const nlohmann::json& parsed) {
+    if (event == Event::object_start) names.emplace_back();
+    if (event == Event::object_end) names.pop_back();
+    if (event != Event::key) return true;
+    const auto& name = parsed.get_ref<const std::string&>();
+    std::vector<std::string>& own = names.back();
+    if (std::find(own.begin(), own.end(), name) != own.end()) doubled = name;
+    own.push_back(name);
+    return true;
+  });
+  if (doubled) fail("\"" + *doubled + "\" is there twice");
+  return value;
+}
 
 std::string shown(const nlohmann::json& field) {
   constexpr std::size_t kBytesMax = 60;

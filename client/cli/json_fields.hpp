@@ -8,11 +8,16 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kilokv::client::fields {
 
 [[noreturn]] void fail(const std::string& what);
+
+// The value that the text is. nlohmann would take the last of two fields with one name, and nobody would notice.
+// Also throws what nlohmann::json::parse() throws.
+nlohmann::json parse(std::string_view text);
 
 // A value of the input, as messages show it.
 std::string shown(const nlohmann::json& field);

@@ -235,7 +235,7 @@ Expected<bool> append_transaction(std::string_view text, Batch* batch, TextPosit
   Error wrong;
   wrong.code = ErrorCode::invalid_argument;
   try {
-    return append_line(Json::parse(text), batch);
+    return append_line(fields::parse(text), batch);
   } catch (const Json::parse_error& error) {
     wrong.message = json_problem(text, error.byte == 0 ? 0 : error.byte - 1, begin);
   } catch (const Json::out_of_range&) {  // parse() throws no other exception here

@@ -19,7 +19,7 @@ class JsonRecords final : public RecordParser {
     if (end == std::string_view::npos) return Taken::nothing;
     line = line.substr(0, end + 1);
     try {
-      read(Json::parse(line));
+      read(fields::parse(line));
       return Taken::record;
     } catch (const Json::parse_error& error) {
       return refuse(Taken::bad, problem_of(line, error.byte == 0 ? 0 : error.byte - 1));

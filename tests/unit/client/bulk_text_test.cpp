@@ -243,6 +243,7 @@ TEST(JsonRecords, EachBadLineIsToldAndTheNextOneIsRead) {
             "\"value\" is not an integer from -9223372036854775808 to 9223372036854775807: 1.5"},
            {"{\"key\": \"a\", \"value\": 9223372036854775808}",
             "\"value\" is not an integer from -9223372036854775808 to 9223372036854775807: 9223372036854775808"},
+           {"{\"key\": \"a\", \"value\": 1, \"value\": 2}", "\"value\" is there twice"},
            {"{\"key\": \"a\", \"valeu\": 1}", "unknown field \"valeu\"; did you mean \"value\"?"},
            {"{\"key\": " + std::string(100'000, '[') + std::string(100'000, ']') + "}",
             "\"key\" is neither a string nor {\"b64\": \"...\"} with base64 in it: a value with more than 10 levels"},

@@ -150,6 +150,8 @@ TEST(TransactionJson, ErrorsNameTheField) {
       {"{", "this is not JSON"},
       {"[]", "not a JSON object"},
       {R"({"thne": []})", "unknown field \"thne\""},
+      {R"({"then": [{"op": "add", "key": "a", "delta": 1, "delta": 5}]})", "\"delta\" is there twice"},
+      {R"({"then": [], "else": [], "then": []})", "\"then\" is there twice"},
       {R"({"then": 3})", "\"then\" is not a list"},
       {R"({"then": [{"op": "get", "key": "a"}, {"op": "get"}]})", "then[1]: \"key\" is missing"},
       {R"({"then": [{"op": "jump", "key": "a"}]})", "unknown \"op\": \"jump\"; known: get put delete add"},
