@@ -15,6 +15,7 @@
 
 #include "server/config_file.hpp"
 #include "server/config_value.hpp"
+#include "server/core/duration_text.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/one_line.hpp"
 #include "server/version.hpp"

@@ -75,10 +75,6 @@ std::optional<double> parse_share(std::string_view text) {
 
 std::string format_size(std::uint64_t bytes) { return format_with_unit(bytes, kSizes); }
 
-std::string format_duration(DurationUs duration_us) {
-  return duration_us == 0 ? "0" : format_with_unit(static_cast<std::uint64_t>(duration_us), kDurations);
-}
-
 std::string format_share(double share) {
   char digits[512];  // enough for the largest double, which has 309
   const auto end = std::to_chars(digits, digits + sizeof digits, share, std::chars_format::fixed).ptr;

@@ -20,7 +20,6 @@ std::optional<double> parse_share(std::string_view text);  // digits, with or wi
 
 // Writes in the largest unit that is exact. The parsers read the text back.
 std::string format_size(std::uint64_t bytes);
-std::string format_duration(DurationUs duration_us);
 std::string format_share(double share);
 
 }  // namespace kilokv::server

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "server/core/duration_text.hpp"
 #include "server/core/environment.hpp"
 
 namespace kilokv::server {
@@ -14,28 +15,26 @@ constexpr std::uint64_t kAnySize = std::uint64_t{1} << 60;  // bytes that are on
 struct Setting {
   const char* name;
   std::uint64_t value, min, max;
-  const char* unit = "";
+  bool is_duration = false;
 };
 
 Setting duration(const char* name, DurationUs value, DurationUs min = 0) {
   // A negative value becomes larger than any bound.
-  return {name, static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(min), kDurationUsMax, " us"};
+  return {name, static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(min), kDurationUsMax, true};
 }
 
 Status check(const Setting& setting) {
   if (setting.value >= setting.min && setting.value <= setting.max) return {};
-  const bool is_negative = *setting.unit != '\0' && static_cast<DurationUs>(setting.value) < 0;
-  const std::string actual =
-      is_negative ? std::to_string(static_cast<DurationUs>(setting.value)) : std::to_string(setting.value);
-  return Status::invalid({setting.name,
-                          std::to_string(setting.min) + " to " + std::to_string(setting.max) + setting.unit,
-                          actual + setting.unit, setting.name});
+  const auto text = [&](std::uint64_t value) {
+    return setting.is_duration ? format_duration(static_cast<DurationUs>(value)) : std::to_string(value);
+  };
+  return Status::invalid(
+      {setting.name, text(setting.min) + " to " + text(setting.max), text(setting.value), setting.name});
 }
 
 Status no_more_than(DurationUs value, DurationUs limit, const char* setting, const char* other) {
   if (value <= limit) return {};
-  return Status::invalid(
-      {setting, std::to_string(limit) + " us (" + other + ")", std::to_string(value) + " us", setting});
+  return Status::invalid({setting, format_duration(limit) + " (" + other + ")", format_duration(value), setting});
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "server/core/duration_text.hpp"
+
 namespace kilokv::server {
 namespace {
 
@@ -70,7 +72,7 @@ Status ServiceOptions::validate() const {
         std::pair{"--answer-timeout", answer_us_max}, std::pair{"--backup-age-max", backup_age_us_max}}) {
     if (actual >= 100000 && actual <= kDayUs) continue;
     return Status::invalid(
-        {.field = name, .limit = "100ms to 24h", .actual = std::to_string(actual) + " us", .setting = name});
+        {.field = name, .limit = "100ms to 24h", .actual = format_duration(actual), .setting = name});
   }
   // Each operation of a transaction can write a value of the largest length. All of them must fit into a log record.
   return check_range("--value-bytes-max x --operations-max",

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "server/core/duration_text.hpp"
 #include "server/core/environment.hpp"
 
 namespace kilokv::server {
@@ -42,8 +43,8 @@ Status StorageOptions::validate() const {
   }
   if (history_retention_us < 0 || history_retention_us > kDurationUsMax) {
     return Status::invalid({.field = "history retention",
-                            .limit = "0 to " + std::to_string(kDurationUsMax) + " us",
-                            .actual = std::to_string(history_retention_us) + " us",
+                            .limit = "0 to " + format_duration(kDurationUsMax),
+                            .actual = format_duration(history_retention_us),
                             .setting = "--history-retention"});
   }
   constexpr std::uint64_t kAny = std::uint64_t{1} << 60;
@@ -52,7 +53,7 @@ Status StorageOptions::validate() const {
   if (status.ok() && (archive_interval_us < 100000 || archive_interval_us > DurationUs{3600} * 1000000)) {
     status = Status::invalid({.field = "archive interval",
                               .limit = "100ms to 1h",
-                              .actual = std::to_string(archive_interval_us) + " us",
+                              .actual = format_duration(archive_interval_us),
                               .setting = "--archive-interval"});
   }
   if (status.ok() && lies_in(archive_dir, data_dir)) {

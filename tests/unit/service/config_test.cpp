@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/config_value.hpp"
+#include "server/core/duration_text.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -55,6 +56,10 @@ TEST(ConfigValue, Durations) {
     EXPECT_FALSE(parse_duration(bad)) << bad;
   EXPECT_EQ(format_duration(1500000), "1500ms");
   EXPECT_EQ(format_duration(60000000), "1m");
+  EXPECT_EQ(format_duration(DurationUs{48} * 3600 * 1000000), "48h");
+  EXPECT_EQ(format_duration(1500001), "1500001us");
+  EXPECT_EQ(format_duration(-2000000), "-2s");
+  EXPECT_EQ(format_duration(0), "0");
 }
 
 TEST(ConfigValue, Sizes) {
@@ -314,8 +319,8 @@ TEST(Config, AValueThatIsNotAllowedNamesItsSource) {
 TEST(Config, ValuesThatDoNotGoTogetherNameTheirSources) {
   const ConfigFile file("\nsession-lease-max = \"30s\"\nexpected-records = 11\n");
   const std::string path = file.path();
-  expect_error(parse({"--config", file.path()}), "--session-lease-default is 60000000 us; the limit is 30000000 us (" +
-                                                     path + ":2:1: session-lease-max)");
+  expect_error(parse({"--config", file.path()}),
+               "--session-lease-default is 1m; the limit is 30s (" + path + ":2:1: session-lease-max)");
   expect_error(parse({"--config", file.path(), "--table-records-max", "10"}),
                path + ":3:1: expected-records is 11; the limit is 0 to 10 (--table-records-max) (--expected-records)");
   expect_error(parse({"--value-bytes-max", "4MiB"}, {{"KILOKV_OPERATIONS_MAX", "1000"}}),
