@@ -264,8 +264,8 @@ class Client {
 class Session {
  public:
   virtual ~Session() = default;
-  // The whole id, as 32 hexadecimal digits. It is a secret. A client that has it can attach to the session, if it may log
-  // in as the same user. A program that wants to ask after a crash keeps it in a file that only its user can read.
+  // The whole id, as 32 hexadecimal digits. It is a secret. A client that has it can attach to the session, if it may
+  // log in as the same user. A program that wants to ask after a crash keeps it in a file that only its user can read.
   virtual std::string id() const = 0;
   virtual std::uint64_t holder() const = 0;  // 0: this client has opened the session; n: the n-th attach was its own
 
