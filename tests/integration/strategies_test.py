@@ -11,7 +11,7 @@ import unittest
 from engine_knobs_test import choices, status
 from programs import BIN, JUDGE, Server, temporary_folder
 
-SHORT = ["--warmup", "0s", "--keys", "200", "--duration", "400ms", "--batch-size", "256", "--in-flight", "4"]
+SHORT = ["--warmup", "0s", "--keys", "200", "--duration", "200ms", "--batch-size", "256", "--in-flight", "4"]
 LOADS = (["--workload", "bank", "--distribution", "zipf:0.99"], ["--workload", "hot"], ["--workload", "bank-semantic"])
 
 
