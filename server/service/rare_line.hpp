@@ -15,8 +15,7 @@ class RareLine {
   explicit RareLine(std::chrono::steady_clock::duration interval = std::chrono::seconds{1}) : interval_(interval) {}
 
   // Counts an event. Returns how many there were since the last line, if it is time for the next; else 0.
-  std::uint64_t count() {
-    const auto now = std::chrono::steady_clock::now();
+  std::uint64_t count(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) {
     const std::lock_guard lock(mutex_);
     ++total_;
     if (now < next_) return 0;
