@@ -15,9 +15,9 @@
 
 #include "server/config_file.hpp"
 #include "server/config_value.hpp"
-#include "server/core/duration_text.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/one_line.hpp"
+#include "server/core/time_text.hpp"
 #include "server/version.hpp"
 
 namespace kilokv::server {
@@ -103,7 +103,8 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
         "most memory of the server; when the part of it that is for data is full, new data is refused, and reads and "
         "deletes go on; 0: 70% of the memory of the machine, or of its cgroup if that has less"},
        {kGroup, "read-only", Unit::on_off, &o->database.read_only,
-        "whether the server refuses everything that changes data, sessions, users, roles or tokens"},
+        "whether the server refuses everything that changes data, sessions, users, roles or tokens; it then makes no "
+        "database, unless --create is given, too"},
        {kGroup, "drain-timeout", Unit::duration, &o->drain_timeout_us,
         "time to finish accepted work after SIGTERM or SIGINT; a second signal ends the server at once"},
        {kGroup, "log-level", Unit::text, &o->log_level,
@@ -626,6 +627,8 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv, const 
   Status status = assign_all(settings, given);
   if (!status.ok()) return status;
   for (const auto& [name, value] : given) line.options.given.insert(name);
+  // A mistyped path would look like a restore of nothing.
+  if (line.options.database.read_only && given.find("create") == given.end()) line.options.storage.create = "never";
   line.options.service.limits.wait_timeout_us_max = line.options.database.wait_timeout_us_max;
   line.options.database.guards_max = line.options.service.limits.guards_max;
   line.options.database.certificates_log_in = !line.options.service.tls.client_ca_file.empty();

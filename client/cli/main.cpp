@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <iostream>
+#include <vector>
 
 #include "client/cli/access_commands.hpp"
 #include "client/cli/activity_commands.hpp"
@@ -283,6 +284,14 @@ void add_token(CLI::App* app, const CommonOptions* common, Action* action) {
   remove->callback([=] { *action = [=] { return run_token_remove(*common, a->id); }; });
 }
 
+// `check` and `restore` read files only. A login that cannot be read must not stop them: another user may run them.
+bool needs_server(const CLI::App& app) {
+  const std::vector<CLI::App*> given = app.get_subcommands();
+  return std::none_of(given.begin(), given.end(), [](const CLI::App* command) {
+    return command->get_name() == "check" || command->get_name() == "restore";
+  });
+}
+
 int run(int argc, char** argv) {
   const auto app = make_app("kilokv: command line client of KiloKV, a transactional key-value database", "kilokv");
   app->footer(kFooter);
@@ -321,7 +330,7 @@ int run(int argc, char** argv) {
 #endif
   add_help_command(app.get());
   if (const auto code = parse_arguments(app.get(), argc, argv)) return *code;
-  if (const Error error = server.apply(&common.server)) {
+  if (const Error error = needs_server(*app) ? server.apply(&common.server) : Error()) {
     std::cerr << "kilokv: " << error.message << '\n';
     return static_cast<int>(ExitCode::usage);
   }

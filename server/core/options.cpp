@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "server/core/duration_text.hpp"
+#include "server/core/time_text.hpp"
 #include "server/core/environment.hpp"
 
 namespace kilokv::server {

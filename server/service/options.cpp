@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "server/core/duration_text.hpp"
+#include "server/core/time_text.hpp"
 
 namespace kilokv::server {
 namespace {

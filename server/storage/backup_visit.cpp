@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/check.hpp"
+#include "server/core/time_text.hpp"
 #include "server/storage/bytes.hpp"
 
 namespace kilokv::server::storage {
@@ -97,6 +98,7 @@ Status BackupVisit::take_record(std::string_view bytes) {
     return lost("the versions or the time of " + text_of(batch) + " go back");
   }
   last_crc_ = record->crc();
+  if (first_time_us_ == 0) first_time_us_ = record->header().time_us;
   seen_ = {.batch = batch,
            .checkpoint_batch = header_.checkpoint.covers.batch,
            .next_version = record->next_version(),
@@ -156,13 +158,18 @@ Status BackupVisit::check_until() const {
     return refused(text_of(*until_.batch) + " is before the backup" + range);
   }
   if (until_.time_us && (position_.batch < *first_restorable_ || *until_.time_us < header_.checkpoint.covers.time_us)) {
-    return refused("the time is before the backup" + range);
+    return refused("the time " + format_utc(*until_.time_us) + " is before the backup" + range);
+  }
+  // An empty database would look like a restore of something.
+  if (until_.time_us && position_.batch == 0 && seen_.batch > 0) {
+    return refused("the time " + format_utc(*until_.time_us) + " is before the first batch, of " +
+                   format_utc(first_time_us_) + "; an empty database needs no restore");
   }
   if (until_.time_us && *until_.time_us > seen_.time_us) {
     return refused(
-        "the time is after the last batch that is there, whose stamp is " + std::to_string(seen_.time_us) +
-        " us since the Unix epoch: there may have been later ones. Give an archive that has them, or restore "
-        "to the end, without a time" +
+        "the time " + format_utc(*until_.time_us) + " is after the last batch that is there, of " +
+        format_utc(seen_.time_us) +
+        ": there may have been later ones. Give an archive that has them, or restore to the end, without a time" +
         range);
   }
   return {};

@@ -86,6 +86,7 @@ class BackupVisit {
   Version state_version_ = 0;          // the highest in the state
   RecoveredPosition position_, seen_;  // of the target, and of all records
   std::uint32_t last_crc_ = 0;
+  TimeUs first_time_us_ = 0;  // the stamp of the first record; 0: there was none
   Version highest_version_ = 0;
   std::optional<BatchNumber> first_restorable_;  // empty: not known yet
 };

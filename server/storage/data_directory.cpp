@@ -126,7 +126,7 @@ Status DataDirectory::lock() {
   // The owner of the directory could put another database there, or give others rights to it again.
   if (found.st_uid != ::geteuid() && found.st_uid != 0) {
     return refuse_directory(path_, "belongs to another user (id " + std::to_string(found.st_uid) +
-                                       "); run kilokvd as that user, or choose another directory");
+                                       "); run this program as that user, or choose another directory");
   }
   device_ = found.st_dev;
   inode_ = found.st_ino;

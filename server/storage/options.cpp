@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "server/core/duration_text.hpp"
+#include "server/core/time_text.hpp"
 #include "server/core/environment.hpp"
 
 namespace kilokv::server {

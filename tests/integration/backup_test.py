@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import os
 import pathlib
 import random
 import re
@@ -21,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests" / "attack"))
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
 import http2  # noqa: E402
 from damage_test import Asker, LoginServer, numbered  # noqa: E402
-from programs import SLOWER, Server, temporary_folder, until  # noqa: E402
+from programs import BIN, SLOWER, Server, temporary_folder, until  # noqa: E402
 
 SEED = time.time_ns() % 1000000
 LEASE_US = 86400 * 10**6
@@ -118,6 +119,15 @@ class CheckTest(WithFolder):
         self.assertEqual(now["records"], found["records"])
         _, said = kilokv("check", data, codes=(5,))
         self.assertIn("in use", said)
+
+    def test_check_needs_no_login(self):
+        server = self.start()
+        server.client("put", "a", "1")
+        server.stop()
+        command = [str(BIN / "kilokv"), "check", str(self.folder / "source" / "data")]
+        environment = {**os.environ, "KILOKV_CLIENT_TOKEN_FILE": str(self.folder / "none"), "KILOKV_CLIENT_TLS": "x"}
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_each_damaged_file_is_named(self):
         server = self.start("--checkpoint-interval", "200ms")
@@ -475,7 +485,10 @@ class ArchiveTest(WithFolder):
         kilokv("restore", backup, self.folder / "never", "--to-time", "yesterday", codes=(2,))
         _, said = kilokv("restore", backup, self.folder / "never", "--archive", archive, "--to-time",
                          str(int(time.time() * 10**6)), codes=(5,))
-        self.assertIn("the time is after the last batch that is there", said)
+        self.assertRegex(said, r"the time \S+Z is after the last batch that is there, of \S+Z: there may have been")
+        _, said = kilokv("restore", backup, self.folder / "never", "--archive", archive, "--to-time", "2020-01-01T00:00:00Z",
+                         codes=(5,))
+        self.assertRegex(said, r"the time 2020-01-01T00:00:00.000000Z is before the (first batch, of|backup)")
         self.assertFalse((self.folder / "never").exists())
 
     def test_a_file_that_is_missing_in_the_archive_is_found(self):

@@ -26,7 +26,7 @@ import sys
 ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine/*"]
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
-    "backup", "commit_log", "database_events", "database_status", "digest", "duration_text", "environment", "fail_point", "hex", "histogram", "hot_keys", "metrics",
+    "backup", "commit_log", "database_events", "database_status", "digest", "time_text", "environment", "fail_point", "hex", "histogram", "hot_keys", "metrics",
     "one_line", "options", "position", "request", "request_identity", "shown_key", "slow_transaction", "trace_parent",
     "threads", "bytes")]
 CORE_ACCESS = "server/core/access"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "server/core/duration_text.hpp"
+#include "server/core/time_text.hpp"
 #include "server/core/environment.hpp"
 
 namespace kilokv::server {

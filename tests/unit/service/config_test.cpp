@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "server/config_value.hpp"
-#include "server/core/duration_text.hpp"
+#include "server/core/time_text.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -60,6 +60,8 @@ TEST(ConfigValue, Durations) {
   EXPECT_EQ(format_duration(1500001), "1500001us");
   EXPECT_EQ(format_duration(-2000000), "-2s");
   EXPECT_EQ(format_duration(0), "0");
+  EXPECT_EQ(format_utc(0), "1970-01-01T00:00:00.000000Z");
+  EXPECT_EQ(format_utc(1769860800500001), "2026-01-31T12:00:00.500001Z");
 }
 
 TEST(ConfigValue, Sizes) {
@@ -313,6 +315,12 @@ TEST(Config, AValueThatIsNotAllowedNamesItsSource) {
   expect_error(parse({"--config", file.path(), "--threads", "1026"}), "threads is 1026; the limit is 0 to 1024 (--th");
   expect_error(parse({"--config", file.path()}, {{"KILOKV_THREADS", "1027"}}), "0 to 1024 (KILOKV_THREADS)");
   expect_error(parse({}, {{"KILOKV_LISTEN", "7070"}}), "KILOKV_LISTEN is \"7070\": it must be HOST:PORT");
+}
+
+TEST(Config, AServerThatOnlyReadsMakesNoDatabase) {
+  EXPECT_EQ(parse({"--read-only", "on"})->options.storage.create, "never");
+  EXPECT_EQ(parse({"--read-only", "on", "--create", "auto"})->options.storage.create, "auto");
+  EXPECT_EQ(parse({"--read-only", "off"})->options.storage.create, "auto");
 }
 
 // Both are named where they stand, and what has its default by its flag.
