@@ -109,8 +109,10 @@ void EventLog::add_to(StorageOptions* storage) {
     spdlog::warn("kilokvd makes no checkpoints until the disk has room reason=\"{}\"", one_line(why.message()));
   });
   storage->on_open_to_others = both(storage->on_open_to_others, [](const std::string& path) {
-    spdlog::warn("kilokvd finds a path that others have rights to, and cannot take them away path=\"{}\"",
-                 one_line(path));
+    spdlog::warn(
+        "kilokvd leaves a path open to others path=\"{}\" hint=\"it belongs to another user, or has other files, too: "
+        "give the database a folder of its own, with the mode 0700\"",
+        one_line(path));
   });
   storage->on_archive_problem = both(storage->on_archive_problem, [](const std::string& why, bool ended) {
     spdlog::error("kilokvd archive {} reason=\"{}\"", ended ? "ended" : "has a problem", one_line(why));

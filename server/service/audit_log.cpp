@@ -70,4 +70,10 @@ void log_level_change(const Login* login, std::string_view peer, std::string_vie
                     name_of(login, kWithoutLogins), one_line(peer), now, before);
 }
 
+void log_backup(const Login* login, std::string_view peer, std::string_view backup, BatchNumber batch,
+                const std::string& result) {
+  audit_log()->info("kilokvd audit user={} peer={} backup={} batch={} result={}", name_of(login, kWithoutLogins),
+                    one_line(peer), backup, batch, one_line(result));
+}
+
 }  // namespace kilokv::server

@@ -49,5 +49,9 @@ void log_attach_refused(std::uint64_t refused, const Login* login, std::string_v
                         const Status& status);
 // Writes the line about a change of the level of the log. `login`: null: the server has no logins.
 void log_level_change(const Login* login, std::string_view peer, std::string_view before, std::string_view now);
+// Writes the line about a backup that begins, goes on or has ended: `backup` is its id, and it ends after this batch.
+// `login`: null: the server has no logins.
+void log_backup(const Login* login, std::string_view peer, std::string_view backup, BatchNumber batch,
+                const std::string& result);
 
 }  // namespace kilokv::server

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "server/core/hex.hpp"
-#include "server/core/one_line.hpp"
 #include "server/service/audit_log.hpp"
 #include "server/service/backup_call.hpp"
 
@@ -31,10 +30,7 @@ double seconds_since_1970() {
 }
 
 void note(const BackupCall& call, const std::string& id, BatchNumber boundary, const std::string& result) {
-  const Login* const login = call.caller().login.get();
-  audit_log()->info("kilokvd audit user={} peer={} backup={} batch={} result={}",
-                    login == nullptr ? "nobody" : name_text(login->user), one_line(call.peer()), hex_of(id), boundary,
-                    one_line(result));
+  log_backup(call.caller().login.get(), call.peer(), hex_of(id), boundary, result);
 }
 
 }  // namespace

@@ -170,10 +170,12 @@ TEST_F(EventLogTest, TroubleOfTheStorageIsTold) {
   storage.on_archive_problem("its disk\nis full", false);
   storage.on_archive_problem("it fell back", true);
   storage.on_open_to_others("some path");
-  EXPECT_EQ(lines_.take(),
-            "error kilokvd archive has a problem reason=\"its disk\\nis full\"\n"
-            "error kilokvd archive ended reason=\"it fell back\"\n"
-            "warning kilokvd finds a path that others have rights to, and cannot take them away path=\"some path\"\n");
+  EXPECT_EQ(
+      lines_.take(),
+      "error kilokvd archive has a problem reason=\"its disk\\nis full\"\n"
+      "error kilokvd archive ended reason=\"it fell back\"\n"
+      "warning kilokvd leaves a path open to others path=\"some path\" hint=\"it belongs to another user, or has other "
+      "files, too: give the database a folder of its own, with the mode 0700\"\n");
 }
 
 TEST_F(EventLogTest, SlowSyncsAreCountedWithinASecond) {
