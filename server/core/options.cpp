@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <string>
 
-#include "server/core/time_text.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/time_text.hpp"
 
 namespace kilokv::server {
 namespace {

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "server/core/time_text.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/time_text.hpp"
 
 namespace kilokv::server {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <string>
 
-#include "server/core/time_text.hpp"
 #include "server/core/environment.hpp"
+#include "server/core/time_text.hpp"
 
 namespace kilokv::server {
 namespace {
