@@ -413,6 +413,12 @@ int create_database(const ServerOptions& options) {
   return 0;
 }
 
+// The log goes to a file, or nowhere. A person who starts the server by hand sees in any case why it does not.
+void tell_terminal(const ServerOptions& options, const Status& status) {
+  if (options.log_file.empty() && options.log_level != "off") return;
+  std::fprintf(stderr, "kilokvd: cannot start: %s\n", one_line(status.message()).c_str());
+}
+
 int run(const ServerOptions& options, ServiceManager* manager) {
   const Result<std::shared_ptr<TextLog>> log_file = start_logging(options);
   if (!log_file.ok()) {
@@ -422,6 +428,7 @@ int run(const ServerOptions& options, ServiceManager* manager) {
   log_last_words(options.storage.data_dir);
   log_start(options);
   if (Status status = set_core_dumps(options.core_dumps); !status.ok()) {
+    tell_terminal(options, status);
     spdlog::critical("kilokvd cannot start error=\"{}\"", one_line(status.message()));
     return kExitFailure;
   }
@@ -435,6 +442,7 @@ int run(const ServerOptions& options, ServiceManager* manager) {
     status = server.serve();
   }
   if (!status.ok()) {
+    tell_terminal(options, status);
     spdlog::critical("kilokvd cannot start data_dir=\"{}\" code={} error=\"{}\"", one_line(options.storage.data_dir),
                      to_string(status.code()), one_line(status.message()));
     return exit_code_of(status);

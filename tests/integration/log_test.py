@@ -84,6 +84,9 @@ class Starts(LogTest):
         refused = start("--create", "never")
         self.assertEqual(refused.returncode, 1)
         self.assertRegex(refused.stderr.splitlines()[-1], "critical kilokvd cannot start .*does not exist, and --create never")
+        for flags in (("--log-level", "off"), ("--log-file", self.folder / "kilokvd.log")):
+            said = start("--create", "never", *flags).stderr
+            self.assertRegex(said, r"^kilokvd: cannot start: .*does not exist, and --create never.*\n$")
         self.assertFalse((self.folder / "mistyped").exists())
         made = start("--create-database", "--create", "never")
         self.assertEqual((made.returncode, made.stderr), (0, ""))
