@@ -38,20 +38,17 @@ std::string details(const Status& status, const Client& client) {
   return violation == nullptr ? text : text + " field=\"" + one_line(violation->field) + '"';
 }
 
-// The libraries of clients ask for the status first, to see whether the server is ready. A user who may not see it is
-// served all the same.
+}  // namespace
+
 bool is_first_call(const Status& status) {
   const Violation* const violation = status.violation();
   return status.reason() == ErrorReason::right_missing && violation != nullptr && violation->field == "Status";
 }
 
-}  // namespace
-
 // What stops a client from being served by its own fault, or because it lacks a login, has its own lines.
 void RefusalLog::refused(const Status& status, const Client& client) {
   const ErrorReason reason = status.reason();
   if (reason == ErrorReason::login_missing || reason == ErrorReason::login_wrong) return;
-  if (is_first_call(status)) return;
   Kind& kind = kinds_[std::min(static_cast<std::size_t>(reason), kReasonsMax - 1)];
   const std::uint64_t times = kind.count();
   const bool tells_each = spdlog::should_log(spdlog::level::debug);

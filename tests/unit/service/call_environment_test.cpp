@@ -1,4 +1,4 @@
-// How a message comes to be decoded.
+// How a message comes to be decoded, and what counts as refused.
 #include "server/service/call_environment.hpp"
 
 #include <grpcpp/support/byte_buffer.h>
@@ -10,6 +10,9 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "server/core/access/access_check.hpp"
+#include "tests/unit/service/log_lines.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -53,6 +56,25 @@ TEST(CallEnvironmentTest, AMessageThatHasToWaitLeavesGrpcsMemory) {
   done.set_value();
   environment.decode.drain();
   EXPECT_EQ(pieces, (std::vector<std::size_t>{2, 2, 1})) << "it was copied before it waited";
+}
+
+// The client asks for the status first, and goes on without it.
+TEST(CallEnvironmentTest, ThatAUserMayNotSeeTheStatusIsNoRefusal) {
+  CallEnvironment environment{ServiceOptions()};
+  const Client client("user:alice");
+  test::LogLines lines;
+  const auto count = [&] {
+    for (const auto& [reason, times] : environment.metrics.refusals()) {
+      if (reason == "RIGHT_MISSING") return times;
+    }
+    return std::uint64_t{0};
+  };
+  environment.refuse(right_missing("alice", "metrics", "Status"), client);
+  EXPECT_EQ(count(), 0u);
+  EXPECT_EQ(lines.take(), "");
+  environment.refuse(right_missing("alice", "metrics", "ListHotKeys"), client);
+  EXPECT_EQ(count(), 1u);
+  EXPECT_NE(lines.take().find("field=\"ListHotKeys\""), std::string::npos);
 }
 
 }  // namespace

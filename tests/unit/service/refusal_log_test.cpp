@@ -57,15 +57,6 @@ TEST_F(RefusalLogTest, WhatIsNoRefusalHasNoLine) {
   EXPECT_EQ(lines_.take(), "");
 }
 
-// Every client asks for the status first.
-TEST_F(RefusalLogTest, ThatAUserMayNotSeeTheStatusHasNoLine) {
-  spdlog::default_logger()->set_level(spdlog::level::debug);
-  log_.note(right_missing("alice", "metrics", "Status"), client_);
-  EXPECT_EQ(lines_.take(), "");
-  log_.note(right_missing("alice", "metrics", "ListHotKeys"), client_);
-  EXPECT_NE(lines_.take().find("field=\"ListHotKeys\""), std::string::npos);
-}
-
 TEST_F(RefusalLogTest, AKeyInAnErrorIsNotWritten) {
   log_.note(right_missing("alice", "read", "transactions[0].guards[0]", " to the key \"secret-key\""), client_);
   const std::string line = lines_.take();
