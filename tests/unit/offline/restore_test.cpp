@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "server/core/time_text.hpp"
 #include "server/storage/archive_name.hpp"
 #include "tests/unit/storage/backup_fixture.hpp"
 #include "tests/unit/storage/log_fixture.hpp"
@@ -157,8 +158,18 @@ TEST_F(RestoreTest, ATimeAfterTheEndIsRefused) {
   EXPECT_EQ(restore_to("last", {}, time_of(20))->batch, 20u);
   const Status status = restore_to("later", {}, time_of(20) + 1).status();
   EXPECT_EQ(status.code(), StatusCode::failed_precondition);
-  EXPECT_NE(status.message().find(std::to_string(time_of(20)) + " us"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("the last batch that is there, of " + format_utc(time_of(20))), std::string::npos)
+      << status.message();
   EXPECT_EQ(restore_to("alone", {}, time_of(8), false).status().code(), StatusCode::failed_precondition);
+}
+
+// An empty database would look like a restore of something.
+TEST_F(RestoreTest, ATimeBeforeTheFirstBatchIsRefused) {
+  const Status status = restore_to("earlier", {}, 1).status();
+  EXPECT_EQ(status.code(), StatusCode::failed_precondition);
+  EXPECT_NE(status.message().find("the time 1970-01-01T00:00:00.000001Z is before the "), std::string::npos)
+      << status.message();
+  EXPECT_FALSE(std::filesystem::exists(temporary_.path("earlier")));
 }
 
 TEST_F(RestoreTest, TheDirectoryMayEndWithASlashAndMayBeEmpty) {
