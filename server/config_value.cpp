@@ -4,13 +4,10 @@
 #include <limits>
 #include <span>
 
+#include "server/core/time_text.hpp"
+
 namespace kilokv::server {
 namespace {
-
-struct UnitName {
-  std::string_view name;
-  std::uint64_t factor;
-};
 
 // From the smallest unit to the largest.
 constexpr UnitName kSizes[] = {{"B", 1},
@@ -18,7 +15,6 @@ constexpr UnitName kSizes[] = {{"B", 1},
                                {"MiB", std::uint64_t{1} << 20},
                                {"GiB", std::uint64_t{1} << 30},
                                {"TiB", std::uint64_t{1} << 40}};
-constexpr UnitName kDurations[] = {{"us", 1}, {"ms", 1000}, {"s", 1000000}, {"m", 60000000}, {"h", 3600000000}};
 
 // Splits "64KiB" into its number and the rest.
 std::optional<std::uint64_t> take_number(std::string_view* text) {
@@ -61,7 +57,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 
 std::optional<DurationUs> parse_duration(std::string_view text) {
   if (text == "0") return 0;
-  const auto value = parse_with_unit(text, kDurations, std::numeric_limits<DurationUs>::max());
+  const auto value = parse_with_unit(text, kDurationUnits, std::numeric_limits<DurationUs>::max());
   return value ? std::optional(static_cast<DurationUs>(*value)) : std::nullopt;
 }
 

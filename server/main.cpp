@@ -413,10 +413,15 @@ int create_database(const ServerOptions& options) {
   return 0;
 }
 
-// The log goes to a file, or nowhere. A person who starts the server by hand sees in any case why it does not.
-void tell_terminal(const ServerOptions& options, const Status& status) {
-  if (options.log_file.empty() && options.log_level != "off") return;
-  std::fprintf(stderr, "kilokvd: cannot start: %s\n", one_line(status.message()).c_str());
+// Says why the server does not start, and returns the exit code. If the log goes to a file, or nowhere, a person who
+// starts the server by hand sees it on standard error.
+int cannot_start(const ServerOptions& options, const Status& status) {
+  if (!options.log_file.empty() || options.log_level == "off") {
+    std::fprintf(stderr, "kilokvd: cannot start: %s\n", one_line(status.message()).c_str());
+  }
+  spdlog::critical("kilokvd cannot start data_dir=\"{}\" code={} error=\"{}\"", one_line(options.storage.data_dir),
+                   to_string(status.code()), one_line(status.message()));
+  return exit_code_of(status);
 }
 
 int run(const ServerOptions& options, ServiceManager* manager) {
@@ -427,11 +432,7 @@ int run(const ServerOptions& options, ServiceManager* manager) {
   }
   log_last_words(options.storage.data_dir);
   log_start(options);
-  if (Status status = set_core_dumps(options.core_dumps); !status.ok()) {
-    tell_terminal(options, status);
-    spdlog::critical("kilokvd cannot start error=\"{}\"", one_line(status.message()));
-    return kExitFailure;
-  }
+  if (Status status = set_core_dumps(options.core_dumps); !status.ok()) return cannot_start(options, status);
   take_library_logs();
   ShutdownSignal shutdown(other_signals(*log_file));
   note(manager->problem());
@@ -441,12 +442,7 @@ int run(const ServerOptions& options, ServiceManager* manager) {
     shutdown.arm();
     status = server.serve();
   }
-  if (!status.ok()) {
-    tell_terminal(options, status);
-    spdlog::critical("kilokvd cannot start data_dir=\"{}\" code={} error=\"{}\"", one_line(options.storage.data_dir),
-                     to_string(status.code()), one_line(status.message()));
-    return exit_code_of(status);
-  }
+  if (!status.ok()) return cannot_start(options, status);
   const int signal = shutdown.wait();
   spdlog::info("kilokvd draining signal={} timeout_us={}", signal, options.drain_timeout_us);
   status = server.drain();

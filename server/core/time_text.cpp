@@ -2,18 +2,16 @@
 
 #include <cstdio>
 #include <ctime>
-#include <utility>
 
 namespace kilokv::server {
 
 std::string format_duration(DurationUs duration_us) {
   if (duration_us == 0) return "0";
-  constexpr std::pair<const char*, DurationUs> kUnits[] = {
-      {"h", 3600000000}, {"m", 60000000}, {"s", 1000000}, {"ms", 1000}};
-  for (const auto& [name, factor] : kUnits) {
-    if (duration_us % factor == 0) return std::to_string(duration_us / factor) + name;
+  const UnitName* best = &kDurationUnits[0];
+  for (const UnitName& unit : kDurationUnits) {
+    if (duration_us % static_cast<DurationUs>(unit.factor) == 0) best = &unit;
   }
-  return std::to_string(duration_us) + "us";
+  return std::to_string(duration_us / static_cast<DurationUs>(best->factor)).append(best->name);
 }
 
 std::string format_utc(TimeUs time_us) {
