@@ -46,7 +46,7 @@ struct CallEnvironment {
   // A request, or a call, of this client ended with the status: counts an error for the metrics, and writes it to the
   // log.
   void refuse(const Status& status, const Client& of) {
-    if (is_first_call(status)) return;
+    if (is_refused_status_call(status)) return;
     metrics.refuse(status);
     refusals.note(status, of);
   }

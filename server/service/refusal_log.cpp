@@ -40,7 +40,7 @@ std::string details(const Status& status, const Client& client) {
 
 }  // namespace
 
-bool is_first_call(const Status& status) {
+bool is_refused_status_call(const Status& status) {
   const Violation* const violation = status.violation();
   return status.reason() == ErrorReason::right_missing && violation != nullptr && violation->field == "Status";
 }

@@ -17,9 +17,10 @@
 
 namespace kilokv::server {
 
-// The libraries of clients ask for the status first, to see whether the server is ready. A user who may not see it is
-// served all the same, so this is no refusal.
-bool is_first_call(const Status& status);
+// Whether a call of Status was refused, because its user lacks the metrics right. The libraries of clients make this
+// call first, to see whether the server is ready, and go on without an answer. So it counts for nothing. That includes
+// a person who asks for the status and may not see it: nothing in the call tells the two apart.
+bool is_refused_status_call(const Status& status);
 
 class RefusalLog {
  public:

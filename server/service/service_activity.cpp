@@ -58,7 +58,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::ListSessions(CallContext* context
   return take_list<v1::ListSessionsRequest, v1::ListSessionsResponse>(
       &environment_, context, "ListSessions", kSessionsLimit,
       [this](const auto& call, Database* database, std::uint32_t limit, const KeyViewer& /*viewer*/) {
-        constexpr std::uint64_t kWorkBytes = 100;  // for one session, as for so many bytes of a message
+        constexpr std::uint64_t kWorkBytes = 100;  // one session costs as much work as decoding this many bytes
         const auto fill = [this, call, database, limit] {
           if (call->is_over()) return;
           fill_sessions(database->list_sessions(limit), database->status().sessions,
