@@ -3,7 +3,7 @@
 
   deploy/tidy.py [--product] BUILD_FOLDER
 
-Without a flag, it reads each source of its own, so it also finds a source that does not include what it needs. With
+Without a flag, it reads each source alone, so it also finds a source that does not include what it needs. With
 --product, it leaves out the tests, and reads the sources in groups: one file includes up to GROUP_MAX sources of a
 folder that are compiled with the same flags. The headers of libraries take most of the time, and a group reads them once. If a group has
 findings, each of its sources is read alone, and only what is found then counts: two sources may use one name for two
@@ -34,7 +34,7 @@ FLAGS_OF_GCC = re.compile(r" -Winvalid-pch -include \S*/cmake_pch\.hxx| --param=
 
 
 def commands_of(build):
-    """Of each source: the command that compiles it, without what it writes. A source that is compiled twice counts once."""
+    """The command that compiles each source, without its output. A source that is compiled twice counts once."""
     commands = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["file"])
