@@ -4,7 +4,8 @@
 It runs each measure with the old and the new build in turn. A pair gives each build --seconds of measured time, in
 --slices parts that alternate: old, new, new, old, ... So a machine that slows down for some seconds slows down both.
 Every other pair begins with the new build, so that neither build always has the warmer machine. The ratio of a pair is
-new / old. The script prints every ratio, and their median.
+new / old. The script prints every ratio, their median, and an interval that has the true median with at least 95%: the
+pairs are independent, so it lies between two of the sorted ratios whatever their distribution is (order statistics).
 
 measure        what runs, and what is counted
 engine-serial  the strategy `serial` on the workload `bank`, without a server: transactions/s
@@ -26,6 +27,7 @@ usage.
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import platform
@@ -142,6 +144,18 @@ def compare(measure, options):
     return ratios
 
 
+def interval_of_median(values):
+    """The narrowest pair of sorted values, at equal distances from the ends, with the median in it with 95%. Fewer than six
+    values have no such pair: then None."""
+    values, outside, inner = sorted(values), 0.0, None
+    for i in range(len(values) // 2):
+        outside += 2 * math.comb(len(values), i) / 2 ** len(values)  # the median is below values[i] or above its mirror
+        if outside > 0.05:
+            break
+        inner = values[i], values[-1 - i]
+    return inner
+
+
 def version(programs):
     return output_of([programs / "kilokvd", "--version"]).strip()
 
@@ -174,16 +188,19 @@ def main():
     print(f"old: {version(options.old)}\nnew: {version(options.new)}\nmachine: {processor()}, {platform.platform()}")
     print(f"{options.pairs} pairs, {options.seconds} s each in {options.slices} slices, seeds from {options.seed}",
           flush=True)
-    medians = {}
+    medians, intervals = {}, {}
     try:
         for measure in measures:
-            medians[measure] = statistics.median(compare(measure, options))
+            ratios = compare(measure, options)
+            medians[measure], intervals[measure] = statistics.median(ratios), interval_of_median(ratios)
     except (RuntimeError, subprocess.TimeoutExpired, AssertionError) as error:
         print(f"compare_builds: {error}", file=sys.stderr)
         return 1
     slower = [measure for measure in measures if medians[measure] < options.least]
     for measure in measures:
+        within = intervals[measure]
         print(f"{measure:14} median of {options.pairs} ratios {medians[measure]:.3f}"
+              f"{f', 95% between {within[0]:.3f} and {within[1]:.3f}' if within else ''}"
               f"{f', less than {options.least}' if measure in slower else ''}")
     return 1 if slower else 0
 
