@@ -329,7 +329,8 @@ class AttachTest:
                 crash.run()
                 done.append(crash)
                 delayed += crash.kind in Crash.DELAYED
-                print(f"\r{delayed} of {crashes} crashes", end="", flush=True, file=sys.stderr)
+                if sys.stderr.isatty():
+                    print(f"\r{delayed} of {crashes} crashes", end="", flush=True, file=sys.stderr)
             print(file=sys.stderr)
             self.server.client("put", GATE, "1")  # what waits goes on
             until(lambda: self.server.parked() == 0, "nothing waits")

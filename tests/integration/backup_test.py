@@ -406,9 +406,8 @@ class ReadOnlyTest(WithFolder):
         self.assertEqual(status(reader)["state_hash"], hash_before)
 
 
-class ArchiveTest(WithFolder):
-    def test_restores_to_random_batches_under_kills_equal_the_judge(self):
-        self.restore_to_random_batches(restores=3, kills=4, duration=9)
+class WithRestores(WithFolder):
+    """Restores to random batches of a server that is killed while it archives."""
 
     def restore_to_random_batches(self, restores, kills, duration):
         print(f"replay with --seed {SEED} --restores {restores} --kills {kills}", flush=True)
@@ -462,6 +461,11 @@ class ArchiveTest(WithFolder):
         self.assertEqual(found["batch"], first)
         with again:
             self.assertIn("ACCEPTED", judge(history, first, again, self.folder))
+
+
+class ArchiveTest(WithRestores):
+    def test_restores_to_random_batches_under_kills_equal_the_judge(self):
+        self.restore_to_random_batches(restores=3, kills=4, duration=9)
 
     def test_restores_to_a_time(self):
         archive = self.folder / "archive"
@@ -557,11 +561,11 @@ class ArchiveTest(WithFolder):
         return run.returncode != 0
 
 
-class LongTest(WithFolder):
+class LongTest(WithRestores):
     """Not among the others: by its own entry of CTest."""
 
     def test_restores(self):
-        ArchiveTest.restore_to_random_batches(self, restores=20, kills=20, duration=40)
+        self.restore_to_random_batches(restores=20, kills=20, duration=40)
 
     def test_flips(self):
         server = self.start("--checkpoint-interval", "200ms")
