@@ -31,6 +31,7 @@ void HotKeyWatch::note_batch(const engine::TransactionColumns& columns, const en
   if (!lock.owns_lock()) return;
   adapt(now_us);
   advance(now_us);
+  const double growth_now = growth(now_us);
   const std::size_t n = columns.size();
   std::uint64_t t = skip_;
   for (; t < n; t += stride_ == 1 ? 1 : 1 + next_random() % (2 * stride_ - 1)) {
@@ -39,7 +40,7 @@ void HotKeyWatch::note_batch(const engine::TransactionColumns& columns, const en
       stride_ *= 2;
       uses_ = kUsesPerInterval;
     }
-    weight_ = growth(now_us) * static_cast<double>(stride_);
+    weight_ = growth_now * static_cast<double>(stride_);
     note_transaction(columns, results, t, secret);
   }
   skip_ = t - n;

@@ -4,7 +4,7 @@
 //   touched as time goes on: the weight of a new use grows instead ("forward decay": Cormode, Shkapenyuk, Srivastava,
 //   Xu, "Forward Decay: A Practical Time Decay Model for Streaming Systems", 2009, section 3).
 // - A busy server counts a sample of its transactions. Each stands for as many as were left out. So watching takes at
-//   most about a hundredth of a core, at any load.
+//   most a few thousandths of a core, at any load.
 // - The executor never waits for a reader: it leaves out a batch while somebody reads.
 //
 // Guarantee, with S the uses of one kind in the sample: each key with more than S / kCapacity of them is there.
@@ -38,7 +38,7 @@ class HotKeyWatch {
  private:
   // Bounds of one sample: the most uses in kIntervalUs, and of one transaction.
   static constexpr DurationUs kIntervalUs = 100'000;
-  static constexpr std::uint64_t kUsesPerInterval = 2000;
+  static constexpr std::uint64_t kUsesPerInterval = 500;
   static constexpr std::uint32_t kUsesOfTransaction = 64;
 
   void adapt(TimeUs now_us);

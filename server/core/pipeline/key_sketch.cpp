@@ -8,26 +8,31 @@ namespace kilokv::server {
 
 KeySketch::KeySketch(std::size_t capacity) : capacity_(capacity) {
   KILOKV_CHECK(capacity > 0);
+  entries_.reserve(capacity);
   heap_.reserve(capacity);
   places_.reserve(capacity);
+  numbers_.reserve(capacity);
 }
 
 void KeySketch::add(const KeyId& id, std::string_view key, bool is_range, double weight) {
   total_ += weight;
-  if (const auto found = places_.find(id); found != places_.end()) {
-    heap_[found->second].weight += weight;
-    return sink(found->second);
+  if (const auto found = numbers_.find(id); found != numbers_.end()) {
+    entries_[found->second].weight += weight;
+    return sink(places_[found->second]);
   }
-  if (heap_.size() < capacity_) {
-    heap_.push_back({id, std::string(key), is_range, weight, 0});
-    places_.emplace(id, heap_.size() - 1);
-    return rise(heap_.size() - 1);
+  if (entries_.size() < capacity_) {
+    const std::size_t number = entries_.size();
+    entries_.push_back({id, std::string(key), is_range, weight, 0});
+    heap_.push_back(number);
+    places_.push_back(number);
+    numbers_.emplace(id, number);
+    return rise(number);
   }
   // The new key takes the place of the one with the least weight, and may have had all of that weight before.
-  Entry& least = heap_.front();
-  auto node = places_.extract(least.id);
+  Entry& least = entries_[heap_.front()];
+  auto node = numbers_.extract(least.id);
   node.key() = id;
-  places_.insert(std::move(node));
+  numbers_.insert(std::move(node));
   least.id = id;
   least.key = key;
   least.is_range = is_range;
@@ -38,7 +43,7 @@ void KeySketch::add(const KeyId& id, std::string_view key, bool is_range, double
 
 void KeySketch::scale(double factor) {
   total_ *= factor;
-  for (Entry& entry : heap_) {
+  for (Entry& entry : entries_) {
     entry.weight *= factor;
     entry.error *= factor;
   }
@@ -49,7 +54,7 @@ void KeySketch::sink(std::size_t at) {
   for (;;) {
     std::size_t least = at;
     for (std::size_t child = 2 * at + 1; child <= 2 * at + 2 && child < heap_.size(); ++child) {
-      if (heap_[child].weight < heap_[least].weight) least = child;
+      if (weight_at(child) < weight_at(least)) least = child;
     }
     if (least == at) return;
     swap(at, least);
@@ -58,7 +63,7 @@ void KeySketch::sink(std::size_t at) {
 }
 
 void KeySketch::rise(std::size_t at) {
-  while (at > 0 && heap_[at].weight < heap_[(at - 1) / 2].weight) {
+  while (at > 0 && weight_at(at) < weight_at((at - 1) / 2)) {
     swap(at, (at - 1) / 2);
     at = (at - 1) / 2;
   }
@@ -66,8 +71,8 @@ void KeySketch::rise(std::size_t at) {
 
 void KeySketch::swap(std::size_t a, std::size_t b) {
   std::swap(heap_[a], heap_[b]);
-  places_.find(heap_[a].id)->second = a;
-  places_.find(heap_[b].id)->second = b;
+  places_[heap_[a]] = a;
+  places_[heap_[b]] = b;
 }
 
 }  // namespace kilokv::server
