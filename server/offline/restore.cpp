@@ -189,6 +189,11 @@ class Restore {
           file.path, [visit](const storage::Frame& frame) { return visit->take(frame); },
           [visit] { return visit->is_enough(); });
       if (!status.ok()) return status;
+      // A file that was cut after a frame would pass for a shorter one.
+      if (!visit->is_enough() && !visit->archive_ended_at(file.last_batch)) {
+        return Status(StatusCode::data_loss, file.path + ": the end is missing, after which batch " +
+                                                 std::to_string(file.last_batch) + " would be there");
+      }
       last = file.last_batch;
     }
     return {};

@@ -35,7 +35,7 @@ Status BackupVisit::take(const Frame& frame) {
     case FrameKind::log: return take_log(frame);
     case FrameKind::end: return take_end(frame);
     case FrameKind::archive: return take_archive(frame);
-    case FrameKind::archive_end: return {};
+    case FrameKind::archive_end: return take_archive_end(frame);
   }
   return lost("a frame of an unknown kind");
 }
@@ -138,6 +138,13 @@ Status BackupVisit::take_archive(const Frame& frame) {
   if (archive->database == header_.identity.id && archive->incarnation == header_.identity.incarnation.id) return {};
   return {StatusCode::failed_precondition, ErrorReason::failed,
           "the archive is of another database, or of another incarnation of this one"};
+}
+
+Status BackupVisit::take_archive_end(const Frame& frame) const {
+  const Result<BackupEnd> end = decode_end(frame.payload);
+  if (!end.ok()) return end.status();
+  if (end->position.batch == seen_.batch && end->position.state_hash == seen_.state_hash) return {};
+  return lost("the file ends with " + text_of(seen_.batch) + ", and should end with " + text_of(end->position.batch));
 }
 
 bool BackupVisit::is_enough() const {

@@ -57,6 +57,8 @@ class BackupVisit {
   bool complete() const { return complete_; }
   // Whether everything that is wanted was read after the end of the backup, so that nothing more is needed.
   bool is_enough() const;
+  // Whether the last frame was the end of a file of the archive, whose last batch is this one.
+  bool archive_ended_at(BatchNumber batch) const { return last_kind_ == FrameKind::archive_end && seen_.batch == batch; }
   // Requires: complete(). FAILED_PRECONDITION: what is wanted is not in them; the message says what is.
   Status check_until() const;
 
@@ -74,6 +76,7 @@ class BackupVisit {
   Status take_record(std::string_view bytes);
   Status take_end(const Frame& frame);
   Status take_archive(const Frame& frame);
+  Status take_archive_end(const Frame& frame) const;
   bool is_wanted(const RecordView& record) const;
 
   BackupTarget* const target_;

@@ -154,6 +154,21 @@ TEST_F(RestoreTest, ADamageOrAGapAfterTheWantedMomentDoesNotMatter) {
   EXPECT_FALSE(std::filesystem::exists(temporary_.path("in the gap.partial")));
 }
 
+// The last file may be cut where a frame ends, or be empty: nothing after it tells that batches are missing.
+TEST_F(RestoreTest, AnArchiveThatIsCutShortIsDamaged) {
+  const std::string last = files()[3], content = read_file(last);
+  int cuts = 0;
+  for (std::size_t at = 0; at < content.size(); at += *frame_length(std::string_view(content).substr(at)), ++cuts) {
+    SCOPED_TRACE("cut at byte " + std::to_string(at));
+    write_file(last, content.substr(0, at));
+    const Status status = restore_to("end").status();
+    EXPECT_EQ(status.code(), StatusCode::data_loss);
+    EXPECT_NE(status.message().find(last + ": the end is missing"), std::string::npos) << status.message();
+    EXPECT_EQ(restore_to("before " + std::to_string(at), 15)->batch, 15u);
+  }
+  EXPECT_GE(cuts, 3);
+}
+
 TEST_F(RestoreTest, ATimeAfterTheEndIsRefused) {
   EXPECT_EQ(restore_to("last", {}, time_of(20))->batch, 20u);
   const Status status = restore_to("later", {}, time_of(20) + 1).status();
