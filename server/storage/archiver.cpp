@@ -106,8 +106,10 @@ Status Archiver::make_folder() const {
   if (!std::filesystem::is_directory(options_.archive_dir, error)) {
     return refused(options_.archive_dir + " is no directory; make it first");
   }
-  if (::mkdir(folder_.c_str(), S_IRWXU) == 0) return sync_directory(options_.archive_dir);
-  return errno == EEXIST ? Status() : refused(system_failure("cannot create " + folder_).message());
+  if (::mkdir(folder_.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+    return refused(system_failure("cannot create " + folder_).message());
+  }
+  return sync_directory(options_.archive_dir);  // also of a start that was killed here
 }
 
 // Two servers that work on copies of one database would mix their batches. The lock is on a file, because some network
@@ -146,7 +148,7 @@ Status Archiver::find_begin() {
   }
   if (last != 0) {
     const std::string path = folder_ + "/" + archive_file_name(newest.first, newest.second);
-    if (Status status = check_follows(last, path); !status.ok()) return status;
+    if (Status status = check_follows(newest, path); !status.ok()) return status;
   }
   const BatchNumber first = history_->first_batch();
   const BatchNumber next = first == 0 ? durable_() + 1 : first;
@@ -164,10 +166,11 @@ void Archiver::lacks(BatchNumber first, BatchNumber last, const std::string& why
 
 // A copy of the database may have gone on in another way, up to the same batch or beyond it. The numbers of its batches
 // do not show this, but the checksums of their records do.
-Status Archiver::check_follows(BatchNumber last, const std::string& path) const {
+Status Archiver::check_follows(std::pair<BatchNumber, BatchNumber> batches, const std::string& path) const {
+  const BatchNumber last = batches.second;
   const Result<std::uint32_t> crc = last_crc_in(path);
   if (!crc.ok()) {
-    problem(path + " is damaged: " + crc.status().message() + "; make a new backup now", false);
+    lacks(batches.first, last, "because " + path + " is damaged: " + crc.status().message() + "; make a new backup now");
     return {};
   }
   const std::unique_ptr<rocksdb::Iterator> it(
@@ -205,6 +208,15 @@ Status Archiver::refusal() const {
                            kRetryAfterUs);
 }
 
+// The log that it keeps must not become too much only because its interval is long.
+void Archiver::appended(std::uint64_t bytes) {
+  const std::uint64_t lag = lag_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (lag < std::min<std::uint64_t>(kFileBytes, options_.archive_lag_max / 4)) return;
+  if (has_problem_.load() || is_wanted_.exchange(true)) return;
+  const std::lock_guard lock(mutex_);
+  stop_.notify_all();
+}
+
 // Looks a few times in each interval, so that a record is never late, and at once if records are left from before the
 // start. The last look begins after the log has stopped, so it finds all records.
 void Archiver::run() {
@@ -212,8 +224,10 @@ void Archiver::run() {
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
   std::chrono::microseconds pause(batch() < start_batch_ ? 0 : options_.archive_interval_us / 2);
   std::unique_lock lock(mutex_);
-  for (bool is_last = false; !is_last && !ended();) {
-    is_last = stop_.wait_for(lock, pause, [this] { return stopping_; });
+  for (bool is_last = false; !is_last && !ended_.load();) {
+    stop_.wait_for(lock, pause, [this] { return stopping_ || is_wanted_.load(); });
+    is_last = stopping_;
+    is_wanted_.store(false);
     lock.unlock();
     pause = std::chrono::microseconds(options_.archive_interval_us / 2);
     look();
@@ -252,7 +266,8 @@ Status Archiver::copy_all() {
   for (const BatchNumber durable = durable_(); batch() < durable;) {
     const Result<Gathered> gathered = gather(durable);
     if (!gathered.ok()) return gathered.status();
-    const std::string name = folder_ + "/" + archive_file_name(batch() + 1, gathered->to), partial = name + ".partial";
+    const std::string name = folder_ + "/" + archive_file_name(batch() + 1, gathered->to);
+    const std::string partial = folder_ + "/next.partial";  // one name, so that what a failure leaves is used again
     if (fail_point("storage.archive.write")) return {StatusCode::internal, "fail point storage.archive.write"};
     if (Status status = write_durably(partial, gathered->file); !status.ok()) return status;
     if (std::rename(partial.c_str(), name.c_str()) != 0) return system_failure("cannot rename " + partial);

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "server/core/commit_log.hpp"
 #include "server/storage/log_history.hpp"
@@ -36,8 +37,8 @@ class Archiver {
   // it, or its files are of another copy of the database.
   Status start();
 
-  // So many bytes of records are durable now.
-  void appended(std::uint64_t bytes) { lag_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  // So many bytes of records are durable now. A whole file of them does not wait for the interval.
+  void appended(std::uint64_t bytes);
   // Whether new work must be refused.
   bool holds_up() const { return options_.archive_required && lag_bytes() > options_.archive_lag_max; }
   Status refusal() const;
@@ -45,13 +46,14 @@ class Archiver {
   std::uint64_t lag_bytes() const {
     return backlog_bytes_.load(std::memory_order_relaxed) + lag_bytes_.load(std::memory_order_relaxed);
   }
-  bool ended() const { return ended_.load(std::memory_order_relaxed); }
+  // Whether it can never go on. Its thread may hang in a disk, and not know it yet.
+  bool ended() const { return ended_.load(std::memory_order_relaxed) || pin_->lost.load(); }
 
  private:
   Status make_folder() const;
   Status lock_folder();
   Status find_begin();
-  Status check_follows(BatchNumber last, const std::string& path) const;
+  Status check_follows(std::pair<BatchNumber, BatchNumber> batches, const std::string& path) const;
   void lacks(BatchNumber first, BatchNumber last, const std::string& why) const;
   void run();
   void look();
@@ -81,7 +83,8 @@ class Archiver {
   std::atomic<std::uint64_t> backlog_bytes_{0}, lag_bytes_{0};
   BatchNumber start_batch_ = 0;  // the last durable one at the start
   std::atomic<bool> ended_{false};
-  bool has_problem_ = false;  // only the thread uses it
+  std::atomic<bool> has_problem_{false};  // the last look could not copy
+  std::atomic<bool> is_wanted_{false};    // a look, before the interval is over
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;

@@ -1,6 +1,8 @@
 // The archive: it has every durable record, goes on after a start, and ends or refuses work when it falls back.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -231,6 +233,7 @@ TEST_F(ArchiveTest, ADamagedFileIsToldAndTheArchiveGoesOn) {
   EXPECT_GE(files().size(), 2u);
   ASSERT_EQ(problems().size(), 1u);
   EXPECT_NE(problems().front().find("is damaged"), std::string::npos) << problems().front();
+  EXPECT_GE(metrics_.archive_gap_batches, 1u) << "until a backup has these batches";
 }
 
 TEST_F(ArchiveTest, TwoServersDoNotShareAFolder) {
@@ -382,6 +385,37 @@ TEST_F(ArchiveTest, EndsWhereItKeepsTheDataDiskFull) {
       ASSERT_TRUE(comes_true([&] { return log.log->usage().archive.ended; }));
     }
   }
+}
+
+// A long interval does not make an archive late whose disk is well.
+TEST_F(ArchiveTest, AWholeFileDoesNotWaitForTheInterval) {
+  StorageOptions limited = options();
+  limited.archive_interval_us = DurationUs{3600} * 1000000;
+  OpenLog log(limited);
+  append_long(log.log.get(), 1, 60);  // 6 MB
+  EXPECT_TRUE(comes_true([&] { return log.log->usage().archive.batch >= 30; }));
+  EXPECT_FALSE(log.log->usage().archive.ended);
+}
+
+// The thread that writes hangs in its disk. Others know all the same that the archive has ended.
+TEST_F(ArchiveTest, EndsWhileItsDiskHangs) {
+  StorageOptions limited = without_history();
+  limited.free_bytes = [](const std::string&) { return std::uint64_t{100} << 20; };  // enough for a checkpoint
+  OpenLog log(limited);
+  const std::string folder = std::filesystem::directory_iterator(archive_)->path().string();
+  const std::string file = folder + "/next.partial";
+  ASSERT_EQ(::mkfifo(file.c_str(), S_IRUSR | S_IWUSR), 0) << "who opens it waits for a reader";
+  log.append(1, 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  append_long(log.log.get(), 2, 20);
+  ASSERT_TRUE(checkpoint(log.log.get(), 20, 20, 1).ok());
+  EXPECT_FALSE(log.log->usage().archive.ended);
+  ASSERT_TRUE(log.log->trim(INT64_MAX / 2).ok());
+  EXPECT_TRUE(log.log->usage().archive.ended);
+  EXPECT_EQ(problems().size(), 0u) << "it still hangs";
+  const int reader = ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  EXPECT_TRUE(comes_true([&] { return !problems().empty() && problems().back().starts_with("ended: "); }));
+  ::close(reader);
 }
 
 // A little that is late does not end it: the interval makes every archive late.
