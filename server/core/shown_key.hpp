@@ -21,7 +21,7 @@ enum class LogKeys : std::uint8_t { full, hash, none };
 // `name`: full, hash or none. Empty: another text.
 std::optional<LogKeys> parse_log_keys(std::string_view name);
 
-// Such as #0123456789abcdef: a half of the 128 bits.
+// Such as #0123456789abcdef: the half of the 128 bits that places no key.
 std::string key_hash_text(std::string_view key, const engine::KeyHashSecret& secret);
 
 // A field of a line with a blank before it, such as ` key="account/7"`, ` key=#0123456789abcdef`, or nothing.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <sstream>
 #include <string>
 
 namespace kilokv::server {
@@ -28,6 +29,10 @@ TEST(ShownKeyTest, TheHashNeedsTheSecretAndTellsKeysApart) {
     EXPECT_EQ(hash, key_hash_text(key, kSecret));
     EXPECT_NE(hash, key_hash_text(key, kOther));
     hashes.insert(hash);
+    // The half that places the key in the table stays unknown.
+    std::ostringstream place;
+    place << std::hex << engine::hash_key(key, kSecret).high;
+    EXPECT_EQ(hash.find(place.str()), std::string::npos);
   }
   EXPECT_EQ(hashes.size(), 1000u);
 }
