@@ -13,7 +13,8 @@ std::optional<LogKeys> parse_log_keys(std::string_view name) {
 
 std::string key_hash_text(std::string_view key, const engine::KeyHashSecret& secret) {
   constexpr std::string_view kDigits = "0123456789abcdef";
-  // The other half says where the key is in the table (engine/table/record_table.hpp). Nobody may find keys that collide.
+  // The other half says where the key is in the table (engine/table/record_table.hpp). Nobody may find keys that
+  // collide.
   const std::uint64_t half = engine::hash_key(key, secret).low;
   std::string text(1, '#');
   for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[half >> shift & 15];

@@ -228,8 +228,8 @@ Status Logins::check_page(const PageCaller& caller, const std::string& page) {
     return {StatusCode::unauthenticated, has_shown ? ErrorReason::login_wrong : ErrorReason::login_missing, problem};
   }
   if (!required_) return {};
-  // While the server drains, its last numbers can still be read. The rights are not known before the recovery has ended.
-  // The gate is looked at once: it may open at any time.
+  // While the server drains, its last numbers can still be read. The rights are not known before the recovery has
+  // ended. The gate is looked at once: it may open at any time.
   const Database* const database = gate_->database();
   if (database == nullptr) return {StatusCode::unavailable, ErrorReason::recovering, "recovering"};
   const Access::Table table = database->access().latest();

@@ -170,7 +170,8 @@ Status Archiver::check_follows(std::pair<BatchNumber, BatchNumber> batches, cons
   const BatchNumber last = batches.second;
   const Result<std::uint32_t> crc = last_crc_in(path);
   if (!crc.ok()) {
-    lacks(batches.first, last, "because " + path + " is damaged: " + crc.status().message() + "; make a new backup now");
+    lacks(batches.first, last,
+          "because " + path + " is damaged: " + crc.status().message() + "; make a new backup now");
     return {};
   }
   const std::unique_ptr<rocksdb::Iterator> it(

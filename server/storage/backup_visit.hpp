@@ -58,7 +58,9 @@ class BackupVisit {
   // Whether everything that is wanted was read after the end of the backup, so that nothing more is needed.
   bool is_enough() const;
   // Whether the last frame was the end of a file of the archive, whose last batch is this one.
-  bool archive_ended_at(BatchNumber batch) const { return last_kind_ == FrameKind::archive_end && seen_.batch == batch; }
+  bool archive_ended_at(BatchNumber batch) const {
+    return last_kind_ == FrameKind::archive_end && seen_.batch == batch;
+  }
   // Requires: complete(). FAILED_PRECONDITION: what is wanted is not in them; the message says what is.
   Status check_until() const;
 
