@@ -54,6 +54,9 @@ Status MemoryLog::replay(const Record& record, RecoveryVisitor* visitor) const {
 }
 
 Status MemoryLog::reserve(std::uint64_t bytes, LogUse use) {
+  if (holds_up_ && use != LogUse::access_changes) {
+    return Status::exhausted(ErrorReason::archive_late, {"archive", "0 bytes", "1 byte", "--archive-lag-max"}, 1000000);
+  }
   if (use == LogUse::new_data && reserved_ + bytes > reserve_limit_) {
     return Status::exhausted(ErrorReason::disk_full,
                              {"disk", std::to_string(reserve_limit_) + " bytes",

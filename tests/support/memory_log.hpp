@@ -39,6 +39,7 @@ class MemoryLog : public CommitLog {
   // Injects faults.
   void fail_next_append() { fail_append_ = true; }
   void set_reserve_limit(std::uint64_t bytes) { reserve_limit_ = bytes; }  // for new data
+  void hold_up(bool holds_up) { holds_up_ = holds_up; }                    // as an archive that is required and late
 
   std::size_t appends() const { return appends_; }  // groups, each with one sync
   std::size_t records() const { return records_.size(); }
@@ -72,7 +73,7 @@ class MemoryLog : public CommitLog {
   RecoveredPosition covers_, last_;
   std::uint64_t reserved_ = 0, reserve_limit_ = UINT64_MAX;
   std::size_t appends_ = 0;
-  bool fail_append_ = false;
+  bool fail_append_ = false, holds_up_ = false;
 };
 
 }  // namespace kilokv::server

@@ -10,6 +10,8 @@
 namespace kilokv::server {
 namespace {
 
+constexpr std::uint64_t kRecordBytes = 512;  // of a log record that has nothing but an entry of a session
+
 Status check_lease(DurationUs lease_us, const DatabaseOptions& options) {
   if (lease_us >= options.session_lease_us_min && lease_us <= options.session_lease_us_max) return {};
   return Status::invalid({"lease_us",
@@ -79,7 +81,9 @@ void SessionChanges::open(const std::shared_ptr<Client>& client, std::shared_ptr
   entry.identity.session = session;
   execute_->post(client, [this, entry, session, login = std::move(login), owner = std::move(*owner),
                           done = commands_->returning(client, std::move(done))] {
-    if (Status allowed = check_login(login.get()); !allowed.ok()) {
+    Status allowed = check_login(login.get());
+    if (allowed.ok()) allowed = reserve_entry();
+    if (!allowed.ok()) {
       opening_.fetch_sub(1);
       return done(std::move(allowed), 0);
     }
@@ -91,6 +95,16 @@ void SessionChanges::open(const std::shared_ptr<Client>& client, std::shared_ptr
       done(session, lease_us);
     });
   });
+}
+
+// Sessions that are opened and attached write the log, too. So they end where other work ends: on a full disk, and with
+// an archive that is required and late. A close is always taken, and there are at most as many as were opened. The room
+// is free again after the next batch.
+Status SessionChanges::reserve_entry() {
+  Status status = core_->log->reserve(kRecordBytes, LogUse::reads_and_deletes);
+  if (!status.ok()) return status.as_not_run();
+  batcher_->attach([this] { core_->log->release(kRecordBytes); });
+  return status;
 }
 
 // What is attached goes with the next batch.
@@ -153,7 +167,9 @@ void SessionChanges::attach(const std::shared_ptr<Client>& client, std::shared_p
 
 // A command.
 void SessionChanges::attach_now(const std::shared_ptr<AttachCall>& call) {
-  if (Status allowed = check_login(call->login.get()); !allowed.ok()) return call->done(std::move(allowed));
+  Status allowed = check_login(call->login.get());
+  if (allowed.ok()) allowed = reserve_entry();
+  if (!allowed.ok()) return call->done(std::move(allowed));
   const Result<SessionEntry> entry = core_->sessions.attach(call->target.session, call->client, call->target.attempt,
                                                             core_->environment.clock->monotonic_us());
   if (!entry.ok()) return call->done(entry.status().as_not_run());

@@ -70,6 +70,7 @@ class SessionChanges {
   void attach_now(const std::shared_ptr<AttachCall>& call);
   void list_now(const std::shared_ptr<AttachCall>& call);
   Result<SessionOwner> count_opening(const std::shared_ptr<Client>& client);
+  Status reserve_entry();
   void note_opening(const SessionEntry& entry);
   void forget_answered();
 

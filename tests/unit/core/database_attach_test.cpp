@@ -45,6 +45,24 @@ TEST_F(DatabaseAttach, EachStateIsListed) {
   EXPECT_TRUE(find(list, 3)->in_flight);
 }
 
+// The log that a required archive keeps must not grow by sessions while other work is refused.
+TEST_F(DatabaseAttach, NoSessionIsOpenedOrAttachedWhereTheArchiveIsLate) {
+  log.hold_up(true);
+  Status opened;
+  database->open_session({}, nullptr, 0, [&](const Result<SessionId>& id, DurationUs) { opened = id.status(); });
+  const auto attach_now = begin_attach(target_of(session));
+  settle();
+  EXPECT_EQ(opened.reason(), ErrorReason::archive_late);
+  EXPECT_TRUE(opened.not_run());
+  ASSERT_TRUE(attach_now->answer);
+  EXPECT_EQ(attach_now->answer->status().reason(), ErrorReason::archive_late);
+  EXPECT_EQ(attach_now->begun_holder, 0u);
+  log.hold_up(false);
+  open_session();
+  EXPECT_EQ(attach(session).holder, 1u);
+  EXPECT_EQ(log.reserved(), 0u) << "the room is free again";
+}
+
 // What waits decides later. The holder asks again.
 TEST_F(DatabaseAttach, TheHolderAsksAgainWithoutAnotherAttach) {
   run(both(add("a", 1), withdraw("b", 5, kHour)), session, 1);
