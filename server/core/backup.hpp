@@ -34,6 +34,8 @@ class BackupSource {
   virtual BatchNumber boundary() const = 0;           // the last batch in it
   virtual std::uint64_t estimated_bytes() const = 0;  // of the whole stream
 
+  // Whether the log that it needs is not kept any more, so that next() has nothing to give.
+  virtual bool is_lost() const = 0;
   // The next frame will be the one after this point. INVALID_ARGUMENT: there is no such point.
   virtual Status seek(const BackupPoint& point) = 0;
   // Replaces `frame` by the next frame. False: there is none. Errors: ABORTED: the log that it needs is not kept any

@@ -162,7 +162,8 @@ class Restore {
     if (!options_.archive.empty()) status = read_archive(&visit);
     if (status.ok()) status = visit.check_until();
     if (!status.ok()) return status;
-    see_version(visit.highest_version());
+    highest_of_backup_ = visit.highest_version();
+    see_version(highest_of_backup_);
     if (!options_.archive.empty()) see_versions(visit.header().identity);
     const Result<Version> first = first_version();
     if (!first.ok()) return first.status();
@@ -221,8 +222,15 @@ class Restore {
     if (!header.ok()) return header.status();
     if (header->database != identity.id) return {};
     const Result<Version> version = version_after(last->path);
-    if (version.ok()) see_version(*version);
-    return version.status();
+    if (!version.ok()) return version.status();
+    const bool is_later = header->incarnation != identity.incarnation.id && *version > highest_of_backup_;
+    if (is_later && options_.warn) {
+      options_.warn(folder +
+                    " has batches of a later incarnation of this database, which this restore does not have; they need "
+                    "a backup of it");
+    }
+    see_version(*version);
+    return {};
   }
   Result<Version> first_version() const {
     std::array<unsigned char, sizeof(Version)> bytes;
@@ -235,7 +243,8 @@ class Restore {
   }
 
   const RestoreOptions& options_;
-  Version highest_ = 0;      // that is named anywhere
+  Version highest_ = 0;  // that is named anywhere
+  Version highest_of_backup_ = 0;
   bool is_unknown_ = false;  // a place that may name a higher one could not be read
 };
 

@@ -92,7 +92,8 @@ void BackupStreamer::serve() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (next_ == nullptr) {
-      if (source_ != nullptr && is_too_old()) drop_source();
+      // A snapshot keeps old files, so it is not kept for nothing, least of all on a full disk.
+      if (source_ != nullptr && (is_too_old() || source_->is_lost())) drop_source();
       if (source_ != nullptr) {
         changed_.wait_for(lock, kLook);
       } else {

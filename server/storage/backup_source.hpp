@@ -30,6 +30,7 @@ class StoreBackup final : public BackupSource {
   const BackupId& id() const override { return header_.id; }
   BatchNumber boundary() const override { return header_.boundary.batch; }
   std::uint64_t estimated_bytes() const override { return estimated_bytes_; }
+  bool is_lost() const override { return pin_->lost.load(); }
   Status seek(const BackupPoint& point) override;
   Result<bool> next(std::string* frame) override;
 

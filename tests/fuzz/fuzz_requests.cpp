@@ -72,6 +72,7 @@ class FewFrames final : public BackupSource {
   const BackupId& id() const override { return id_; }
   BatchNumber boundary() const override { return 1; }
   std::uint64_t estimated_bytes() const override { return kFrames * kFrameBytes; }
+  bool is_lost() const override { return false; }
   Status seek(const BackupPoint& point) override {
     if (point.frame >= kFrames)
       return Status::invalid({"after.frame", "a frame of it", std::to_string(point.frame), ""});

@@ -112,6 +112,8 @@ TEST_F(RestoreTest, NoVersionComesAgainAfterASecondRestore) {
   const Result<Summary> second = restore_to("second", 10);
   ASSERT_TRUE(second.ok()) << second.status().message();
   EXPECT_GE(second->next_version, kFarAhead + 1000 + kGap);
+  ASSERT_EQ(warnings_.size(), 1u) << "batches 11 to 13 of the first restore are not in the second";
+  EXPECT_NE(warnings_.front().find("a later incarnation"), std::string::npos) << warnings_.front();
   std::set<Version> begins;
   for (int i = 0; i < 4; ++i) {
     begins.insert(restore_to("again" + std::to_string(i), {}, {}, false)->next_version);

@@ -12,8 +12,9 @@ namespace {
 // Frames of one letter each: a, b, c and so on.
 class LetterSource final : public BackupSource {
  public:
-  LetterSource(unsigned char id, std::size_t frames, std::size_t bytes, std::atomic<int>* alive)
-      : frames_(frames), bytes_(bytes), alive_(alive) {
+  LetterSource(unsigned char id, std::size_t frames, std::size_t bytes, std::atomic<int>* alive,
+               const std::atomic<bool>* is_lost)
+      : frames_(frames), bytes_(bytes), alive_(alive), is_lost_(is_lost) {
     id_.fill(id);
     ++*alive_;
   }
@@ -24,6 +25,7 @@ class LetterSource final : public BackupSource {
   const BackupId& id() const override { return id_; }
   BatchNumber boundary() const override { return 42; }
   std::uint64_t estimated_bytes() const override { return frames_ * bytes_; }
+  bool is_lost() const override { return *is_lost_; }
   Status seek(const BackupPoint& point) override {
     next_ = point.frame + 1;
     return {};
@@ -37,6 +39,7 @@ class LetterSource final : public BackupSource {
   BackupId id_{};
   const std::size_t frames_, bytes_;
   std::atomic<int>* const alive_;
+  const std::atomic<bool>* const is_lost_;
   std::size_t next_ = 0;
 };
 
@@ -56,7 +59,7 @@ class ServiceBackupTest : public ServiceTest {
 
   void make_frames(std::size_t frames, std::size_t bytes) {
     database_.backups = [this, frames, bytes] {
-      return std::make_unique<LetterSource>(static_cast<unsigned char>(++made_), frames, bytes, &alive_);
+      return std::make_unique<LetterSource>(static_cast<unsigned char>(++made_), frames, bytes, &alive_, &is_lost_);
     };
   }
   struct Read {
@@ -90,6 +93,7 @@ class ServiceBackupTest : public ServiceTest {
   }
 
   std::atomic<int> made_{0}, alive_{0};
+  std::atomic<bool> is_lost_{false};
 };
 
 TEST_F(ServiceBackupTest, SendsAllFramesAndLetsGoOfTheSnapshot) {
@@ -134,6 +138,16 @@ TEST_F(ServiceBackupTest, ABackupThatIsNotKeptIsAborted) {
   EXPECT_EQ(read(request).status.error_code(), grpc::StatusCode::ABORTED);
   request.set_backup("short");
   EXPECT_EQ(read(request).status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// Its log was trimmed, because the disk is short. So its snapshot must not keep old files any longer.
+TEST_F(ServiceBackupTest, ASnapshotThatNobodyCanGoOnWithIsNotKept) {
+  make_frames(100, 200 << 10);
+  read({}, 1);
+  EXPECT_TRUE(comes_true([&] { return service_.environment()->backups.interrupted == 1; }));
+  EXPECT_EQ(alive_, 1);
+  is_lost_ = true;
+  EXPECT_TRUE(comes_true([&] { return alive_ == 0; }));
 }
 
 TEST_F(ServiceBackupTest, ANewBackupTakesThePlaceOfAKeptOne) {
