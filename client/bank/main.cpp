@@ -66,9 +66,14 @@ ExitCode wrong_usage(const std::string& what) {
   return ExitCode::usage;
 }
 
+ExitCode wrong_flags(const client::Error& error) {
+  wrong_usage(error.message);
+  return client::exit_code_before_sending(error.code);
+}
+
 ExitCode with_client(Flags* flags, const std::function<ExitCode(client::Client*)>& command) {
   client::ClientOptions options;
-  if (const client::Error error = flags->server->apply(&options)) return wrong_usage(error.message);
+  if (const client::Error error = flags->server->apply(&options)) return wrong_flags(error);
   options.request_timeout_us = static_cast<std::uint64_t>(flags->timeout_us);
   options.connect_timeout_us = options.request_timeout_us;
   auto connected = client::Client::connect(options);
@@ -114,7 +119,7 @@ ExitCode demo(Flags* flags) {
   bank::DemoOptions& options = flags->demo;
   if (flags->server->endpoint_given()) {
     client::ClientOptions client;
-    if (const client::Error error = flags->server->apply(&client)) return wrong_usage(error.message);
+    if (const client::Error error = flags->server->apply(&client)) return wrong_flags(error);
     options.endpoint = client.endpoint;
     options.wait_for_server_us = client.wait_for_server_us;
     options.tls = client.tls;

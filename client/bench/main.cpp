@@ -59,7 +59,7 @@ int execute(const bench::Flags& flags, bool sweep) {
   const auto runs = flags.runs();
   if (!runs) {
     std::cerr << "kilokv-bench: " << runs.error().message << "\n";
-    return static_cast<int>(ExitCode::usage);
+    return static_cast<int>(client::exit_code_before_sending(runs.error().code));
   }
   if (!can_write("--json", flags.json_path()) || !can_write("--history", runs->front().history_path)) {
     return static_cast<int>(ExitCode::usage);

@@ -222,7 +222,9 @@ ExitCode run_parked_list(const CommonOptions& common) {
 ExitCode run_parked_cancel(const CommonOptions& common, const CancelArguments& arguments) {
   const bool of_session = arguments.parked_id == 0 && arguments.request != 0;
   std::string session;
-  if (of_session && !read_session_id(arguments.session_file, &session)) return ExitCode::usage;
+  if (of_session) {
+    if (const ExitCode code = read_session_id(arguments.session_file, &session); code != ExitCode::ok) return code;
+  }
   const auto client = connect(common);
   if (!client) return report(client.error());
   const auto cancel = [&] {

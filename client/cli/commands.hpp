@@ -70,9 +70,9 @@ ExitCode run_txn(const CommonOptions& common, const TxnArguments& arguments);
 ExitCode run_log_level(const CommonOptions& common, const std::string& level);  // empty: only prints it
 ExitCode run_session_attach(const CommonOptions& common, const SessionArguments& arguments);
 
-// Reads the id of a session from the file, or from the environment if `file` is empty. If there is none, returns false,
-// and a message says what is wrong.
-bool read_session_id(const std::string& file, std::string* id);
+// Reads the id of a session from the file, or from the environment if `file` is empty. If the result is not ok, a
+// message says what is wrong.
+ExitCode read_session_id(const std::string& file, std::string* id);
 
 Expected<std::unique_ptr<Client>> connect(const CommonOptions& common);
 

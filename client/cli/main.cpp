@@ -20,10 +20,9 @@ namespace {
 
 constexpr const char* kFooter =
     "Exit codes: 0 done; 1 a guard failed, a transaction did not commit, a key is absent, an export or import is not\n"
-    "complete, or check found a damage; 2 wrong usage or wrong input; 3 the server refused the input; 4 no server, no "
-    "answer in time, or a "
-    "full\n"
-    "server; 5 any other error; 130 Ctrl-C, or 143 SIGTERM, ended an export or import.";
+    "complete, or check found a damage; 2 wrong usage or wrong input; 3 the server refused the input; 4 no server, no\n"
+    "answer in time, or a full server; 5 a file that cannot be read or written, or any other error; 130 Ctrl-C, or\n"
+    "143 SIGTERM, ended an export or import.";
 
 // What the chosen command does. It runs after the command line has been parsed.
 using Action = std::function<ExitCode()>;
@@ -332,7 +331,7 @@ int run(int argc, char** argv) {
   if (const auto code = parse_arguments(app.get(), argc, argv)) return *code;
   if (const Error error = needs_server(*app) ? server.apply(&common.server) : Error()) {
     std::cerr << "kilokv: " << error.message << '\n';
-    return static_cast<int>(ExitCode::usage);
+    return static_cast<int>(exit_code_before_sending(error.code));
   }
   const ExitCode code = action();
   const bool written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;

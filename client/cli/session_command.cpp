@@ -107,13 +107,13 @@ void print_head(const CommonOptions& common, const std::string& id, const Attach
 
 }  // namespace
 
-bool read_session_id(const std::string& file, std::string* id) {
+ExitCode read_session_id(const std::string& file, std::string* id) {
   if (const Error error = read_secret(kSessionSource, file, id)) {
     std::cerr << "kilokv: " << error.message << '\n';
-    return false;
+    return exit_code_before_sending(error.code);
   }
   const auto is_digit = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
-  if (id->size() == kIdDigits && std::all_of(id->begin(), id->end(), is_digit)) return true;
+  if (id->size() == kIdDigits && std::all_of(id->begin(), id->end(), is_digit)) return ExitCode::ok;
   if (id->empty()) {
     std::cerr << "kilokv: no session: name a file that has its id by " << kSessionSource.flag << " or the variable "
               << kSessionSource.file_variable << ", or put the id into the variable " << kSessionSource.variable
@@ -122,12 +122,12 @@ bool read_session_id(const std::string& file, std::string* id) {
     std::cerr << "kilokv: the id of a session has " << kIdDigits << " hexadecimal digits, and this text is no such id; "
               << "lists show only the first " << kShownDigits << '\n';
   }
-  return false;
+  return ExitCode::usage;
 }
 
 ExitCode run_session_attach(const CommonOptions& common, const SessionArguments& arguments) {
   std::string id;
-  if (!read_session_id(arguments.file, &id)) return ExitCode::usage;
+  if (const ExitCode code = read_session_id(arguments.file, &id); code != ExitCode::ok) return code;
   const auto client = connect(common);
   if (!client) return report(client.error());
   auto attached = (*client)->attach_session(id);

@@ -41,7 +41,10 @@ class TxnRun {
       begins_.push_back(value->begin);
       if (!one_request && !send()) return code_;
     }
-    if (input.bad()) return stop("cannot read the input");
+    if (input.bad()) {
+      stop("cannot read the input");
+      return ExitCode::other;
+    }
     if (!batch_.empty()) send();
     return code_;
   }
@@ -189,7 +192,7 @@ ExitCode run_in_session(Client* client, const TxnArguments& arguments, CallOptio
   if (!file.empty() && !write_secret(file, (*session)->id() + '\n')) {
     std::cerr << "kilokv: cannot write " << file << ": " << std::generic_category().message(errno)
               << "; nothing was sent\n";
-    return ExitCode::usage;
+    return ExitCode::other;
   }
   TxnRun run(client, session->get(), std::move(options));
   const ExitCode code = run.run(input, arguments.batch);
@@ -211,7 +214,7 @@ ExitCode run_txn(const CommonOptions& common, const TxnArguments& arguments) {
     file.open(arguments.file);
     if (!file) {
       std::cerr << "kilokv: cannot read " << arguments.file << ": check the path\n";
-      return ExitCode::usage;
+      return ExitCode::other;
     }
   }
   auto client = connect(common);

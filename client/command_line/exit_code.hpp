@@ -8,10 +8,10 @@ namespace kilokv::client {
 enum class ExitCode : int {
   ok = 0,
   not_done = 1,  // it was tried, and did not succeed: a guard failed, the bank refused, an invariant does not hold
-  usage = 2,     // the command line or an input line is wrong; nothing was sent for it
+  usage = 2,     // the command line, or what a file or a line holds, is wrong; nothing was sent for it
   invalid_argument = 3,  // the server refused the input
   unavailable = 4,       // no server, no answer in time, or a full server
-  other = 5,
+  other = 5,             // any other error; also a file that cannot be read or written
 };
 
 inline ExitCode exit_code(ErrorCode code) {
@@ -33,6 +33,11 @@ inline ExitCode exit_code(ErrorCode code) {
     case ErrorCode::unknown: return ExitCode::other;
   }
   return ExitCode::other;
+}
+
+// For an error of the command line, of a variable, or of a file that they name. Nothing was sent.
+inline ExitCode exit_code_before_sending(ErrorCode code) {
+  return code == ErrorCode::invalid_argument ? ExitCode::usage : exit_code(code);
 }
 
 }  // namespace kilokv::client

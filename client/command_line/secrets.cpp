@@ -15,9 +15,9 @@
 namespace kilokv::client {
 namespace {
 
-Error wrong(const std::string& source, const std::string& problem) {
+Error wrong(ErrorCode code, const std::string& source, const std::string& problem) {
   Error error;
-  error.code = ErrorCode::invalid_argument;
+  error.code = code;
   error.message = source + ": " + problem;
   return error;
 }
@@ -51,10 +51,13 @@ Error read_secret(const SecretSource& source, const std::string& file, std::stri
   std::ifstream in(path, std::ios::binary);
   secret->assign(std::istreambuf_iterator<char>(in), {});
   if (!in.is_open() || in.bad()) {
-    return wrong(where, "cannot read " + path + ": " + std::generic_category().message(errno));
+    return wrong(ErrorCode::failed_precondition, where,
+                 "cannot read " + path + ": " + std::generic_category().message(errno));
   }
   secret->erase(secret->find_last_not_of(" \r\n") + 1);
-  if (secret->empty()) return wrong(where, path + " is empty, and should hold " + source.what);
+  if (secret->empty()) {
+    return wrong(ErrorCode::invalid_argument, where, path + " is empty, and should hold " + source.what);
+  }
   return {};
 }
 

@@ -24,7 +24,8 @@ inline constexpr SecretSource kSessionSource = {"--session-file", "KILOKV_CLIENT
 std::string environment_variable(const std::string& name);
 
 // Reads the secret, without spaces and ends of lines after it. `file`: the value of the flag; empty: it was not given.
-// The secret stays empty if nothing gives one. Errors: INVALID_ARGUMENT: the file cannot be read, or is empty.
+// The secret stays empty if nothing gives one. Errors: FAILED_PRECONDITION: the file cannot be read; INVALID_ARGUMENT:
+// it is empty.
 Error read_secret(const SecretSource& source, const std::string& file, std::string* secret);
 
 // Writes a line to a new file that only its user can read. Returns whether the file is durable; if not, errno says why,

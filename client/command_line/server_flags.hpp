@@ -27,7 +27,8 @@ class ServerFlags {
   ServerFlags& operator=(const ServerFlags&) = delete;
 
   // Writes the endpoint, how long to wait for the server, and the settings of TLS. Each is that of the flag, else that
-  // of the variable if it is not empty, else the default. Errors: INVALID_ARGUMENT names a variable that is wrong.
+  // of the variable if it is not empty, else the default. Errors: INVALID_ARGUMENT names a variable or a file that is
+  // wrong; FAILED_PRECONDITION: a file cannot be read.
   // Requires: the command line has been read.
   Error apply(ClientOptions* options) const;
 

@@ -174,7 +174,7 @@ class Bulk(unittest.TestCase):
         self.assertEqual(path.read_bytes(), b"key,value\nfile/a,1\n")
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
         for wrong, words in ((self.folder / "none" / "out.csv", "No such file"), (self.folder, "not a regular file")):
-            self.assertIn(words, self.kilokv("export", wrong, code=2)[1])
+            self.assertIn(words, self.kilokv("export", wrong, code=5)[1])
         self.assertEqual(os.listdir(self.folder), ["out.csv"])
 
     def test_an_export_that_is_ended_leaves_no_file(self):
@@ -280,7 +280,7 @@ class Bulk(unittest.TestCase):
         self.assertIn("the input ends inside of quotes", lines[9]["problem"])
         # The file of bad lines is not overwritten.
         before = bad.read_bytes()
-        self.assertIn("move it away", self.kilokv("import", path, "--bad-lines", bad, code=2)[1])
+        self.assertIn("move it away", self.kilokv("import", path, "--bad-lines", bad, code=5)[1])
         self.assertEqual(bad.read_bytes(), before)
 
     def test_existing_keys(self):
@@ -401,8 +401,8 @@ class Bulk(unittest.TestCase):
             self.assertEqual(self.pairs(), wanted)
 
     def test_files_that_cannot_be_read(self):
-        self.assertIn("cannot read", self.kilokv("import", self.folder / "none", code=2)[1])
-        self.assertIn("cannot read", self.kilokv("import", self.folder, code=2)[1])
+        self.assertIn("cannot read", self.kilokv("import", self.folder / "none", code=5)[1])
+        self.assertIn("cannot read", self.kilokv("import", self.folder, code=5)[1])
 
     def test_batch_size_beyond_the_limit_of_the_server(self):
         text = "key,value\n" + "".join(f"size/{i},{i}\n" for i in range(2000))

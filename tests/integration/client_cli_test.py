@@ -165,8 +165,6 @@ class CommandLine(unittest.TestCase):
         for told in ("field: transactions[0].guards", "limit: 1024 guards", "actual: 1025 guards", "setting: --guards-max",
                      "the version guards that a transaction begins with do not count if it is alone"):
             self.assertIn(told, error)
-        for path in ("no/such/file", "/"):
-            self.assertIn("cannot read", self.kilokv("txn", path, code=2)[1])
 
     def test_txn_reads_transactions_over_several_lines(self):
         text = b"""{"then": [
@@ -462,7 +460,7 @@ class CommandLine(unittest.TestCase):
         self.assertFalse(file.exists())
         file.write_text("of another program\n")
         _, error = self.txn({"then": [{"op": "put", "key": "attach/c", "value": 2}]}, words=("--session-file", str(file)),
-                            code=2)
+                            code=5)
         self.assertIn("nothing was sent", error)
         self.assertEqual(self.kilokv("get", "attach/c")[0], b"1\n")
         file.unlink()
@@ -485,13 +483,36 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(run.returncode, 0, run.stderr)
         short = pathlib.Path(self.folder.name) / "short.session"
         short.write_text(file.read_text()[:8])
-        for words, said in ((("--session-file", str(short)), "has 32 hexadecimal digits"),
-                            (("--session-file", str(short) + ".none"), "--session-file: cannot read"),
-                            ((), "KILOKV_CLIENT_SESSION_FILE")):
-            error = self.kilokv("session", "attach", *words, code=2)[1]
+        for words, said, code in ((("--session-file", str(short)), "has 32 hexadecimal digits", 2),
+                                  (("--session-file", str(short) + ".none"), "--session-file: cannot read", 5),
+                                  ((), "KILOKV_CLIENT_SESSION_FILE", 2)):
+            error = self.kilokv("session", "attach", *words, code=code)[1]
             self.assertIn(said, error)
             self.assertNotIn(short.read_text(), error)
         program.kill()
+
+    def test_a_file_that_cannot_be_read_or_written_is_no_wrong_usage(self):
+        with tempfile.TemporaryDirectory(prefix="kilokv-files-") as folder:
+            none, taken = f"{folder}/none/file", pathlib.Path(folder, "taken")
+            taken.write_text("not empty\n")
+            empty = pathlib.Path(folder, "empty")
+            empty.write_text("\n")
+            for words in (("txn", none), ("txn", "/"), ("txn", "--session-file", none), ("txn", "--session-file", str(taken)),
+                          ("session", "attach", "--session-file", none), ("status", "--token-file", none),
+                          ("parked", "cancel", "--session-file", none, "--request", "1"), ("export", none), ("export", folder),
+                          ("import", none), ("import", folder), ("import", "--bad-lines", none),
+                          ("import", "--bad-lines", str(taken)), ("import", "--bad-lines", str(taken), "--position-key", "p"),
+                          ("token", "create", "user", "--file", str(taken)), ("backup", none), ("backup", str(taken)),
+                          ("check", none), ("restore", none, f"{folder}/new")):
+                with self.subTest(words):
+                    error = self.kilokv(*words, code=5)[1]
+                    self.assertRegex(error, "cannot (read|write|open|be opened)|is there already")
+            self.assertEqual(taken.read_text(), "not empty\n")
+            # What a file holds may be wrong. That is the input.
+            for words in (("txn", str(taken)), ("import", str(taken)), ("status", "--token-file", str(empty)),
+                          ("session", "attach", "--session-file", str(taken))):
+                with self.subTest(words):
+                    self.kilokv(*words, code=2)
 
     def test_usage(self):
         for words in ((), ("put", "k"), ("jump",), ("--timeout", "5", "status"), ("--output", "xml", "status"),

@@ -35,7 +35,7 @@ class Export {
     interrupt::ignore_broken_pipes();
     interrupt::install(kInterruptLines);
     interrupt::hold();  // before there is a file that a signal would leave
-    if (!to_stdout() && fails(file_.open(arguments_.file))) return ExitCode::usage;
+    if (!to_stdout() && fails(file_.open(arguments_.file))) return ExitCode::other;
     if (format_ == BulkFormat::csv) text_ = kCsvHeader;
     const auto position = (*client)->scan(from(), to(), [this](const Pair& pair) { return take(pair); });
     if (interrupt::received() != 0) return static_cast<ExitCode>(interrupt::exit_code(interrupt::received()));

@@ -92,7 +92,7 @@ ExitCode report_end(const CommonOptions& common, const ImportArguments& argument
   if (!done.input_problem.empty()) {
     std::cerr << "kilokv: " << printable(done.input_problem) << '\n';
     tell_how_far(arguments, done);
-    return ExitCode::usage;
+    return done.is_file_problem ? ExitCode::other : ExitCode::usage;
   }
   if (done.error) {
     const ExitCode code = report(done.error);
@@ -145,7 +145,7 @@ ExitCode run_import(const CommonOptions& common, const ImportArguments& argument
   const Input input(arguments.file);
   if (input.descriptor() < 0) {
     std::cerr << "kilokv: " << file_problem("read", arguments.file) << '\n';
-    return ExitCode::usage;
+    return ExitCode::other;
   }
   auto client = connect(common);
   if (!client) return report(client.error());

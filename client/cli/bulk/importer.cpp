@@ -55,7 +55,7 @@ ImportReport Importer::run() {
   if (report_.has_begun) {
     read_all();
     sender_->finish();
-    if (FileProblem problem = bad_lines_.sync(); !problem.empty()) stop(problem);
+    if (FileProblem problem = bad_lines_.sync(); !problem.empty()) stop_at_file(problem);
     report_.totals = sender_->totals();
     const std::uint64_t first_line = report_.continued_at.value_or(1);
     report_.totals.line = std::max(report_.totals.line, first_line);
@@ -72,6 +72,11 @@ bool Importer::stop(std::string problem) {
   return false;
 }
 
+bool Importer::stop_at_file(FileProblem problem) {
+  report_.is_file_problem = report_.is_file_problem || report_.input_problem.empty();
+  return stop(std::move(problem));
+}
+
 bool Importer::fail(Error error) {
   report_.error = std::move(error);
   return false;
@@ -84,7 +89,7 @@ bool Importer::begin() {
     if (!go_on(session->get())) return false;
   } else if (!options_.bad_lines_file.empty()) {
     const FileProblem problem = bad_lines_.create(options_.bad_lines_file);
-    if (!problem.empty()) return stop(problem);
+    if (!problem.empty()) return stop_at_file(problem);
   }
   make_sender(std::move(*session));
   return true;
@@ -101,7 +106,7 @@ void Importer::make_sender(std::unique_ptr<Session> session) {
   };
   callbacks.before_sending = [this] {
     const FileProblem problem = bad_lines_.sync();
-    return problem.empty() || stop(problem);
+    return problem.empty() || stop_at_file(problem);
   };
   callbacks.while_waiting = [this] { tick(); };
   sender_ = std::make_unique<ChunkSender>(std::move(session), std::move(rules), options_.in_flight, options_.call,
@@ -129,14 +134,14 @@ bool Importer::go_on(Session* session) {
   }
   if (options_.bad_lines_file.empty()) return true;
   const FileProblem problem = bad_lines_.resume(options_.bad_lines_file, report_.continued_at.value_or(1));
-  return problem.empty() || stop(problem);
+  return problem.empty() || stop_at_file(problem);
 }
 
 // For the first run of an import: its file of bad lines must be new.
 bool Importer::check_bad_lines() {
   const std::string& file = options_.bad_lines_file;
   const FileProblem problem = file.empty() ? FileProblem() : BadLines::check_new(file);
-  return problem.empty() || stop(problem);
+  return problem.empty() || stop_at_file(problem);
 }
 
 // The parser has to know the header. A position is never inside of it.
@@ -162,7 +167,7 @@ bool Importer::skip_to(const Position& position, InputPlace* place) {
     const LineInput::Got got = input_.next_bytes(position.bytes - place->bytes, &bytes);
     if (is_interrupted()) return false;
     if (got == LineInput::Got::idle) continue;
-    if (got == LineInput::Got::failed) return stop(unreadable());
+    if (got == LineInput::Got::failed) return stop_at_file(unreadable());
     if (got != LineInput::Got::line) break;
     place->digest.add(bytes);
     place->bytes += bytes.size();
@@ -206,7 +211,7 @@ void Importer::read_all() {
         stop("line " + std::to_string(chunk_->next_line() + part_lines_) + " is longer than " +
              bench::grouped(LineInput::kLineBytesMax) + " bytes");
         return;
-      case LineInput::Got::failed: stop(unreadable()); return;
+      case LineInput::Got::failed: stop_at_file(unreadable()); return;
     }
   }
 }
@@ -292,7 +297,7 @@ bool Importer::set_aside(std::uint64_t line, std::string_view problem, std::stri
     return false;
   }
   const FileProblem file_problem = bad_lines_.add(line, problem, text);
-  return file_problem.empty() || stop(file_problem);
+  return file_problem.empty() || stop_at_file(file_problem);
 }
 
 bool Importer::flush() {

@@ -45,6 +45,7 @@ struct ImportReport {
   std::optional<std::uint64_t> continued_at;  // the first line of this run, if earlier ones had a position
   std::optional<BadLine> stopped_at;          // a bad line that has stopped the import
   std::string input_problem;                  // a file cannot be read or written, or is not the right one
+  bool is_file_problem = false;               // input_problem: a file cannot be read or written
   Error error;                                // of the server, or of the way to it
   bool has_begun = false;                     // false: nothing was sent, because of a problem or an error before
   bool was_interrupted = false;
@@ -78,6 +79,7 @@ class Importer {
   bool flush();
   void tick();
   bool stop(std::string problem);
+  bool stop_at_file(FileProblem problem);
 
   Client* const client_;
   const ImportOptions options_;

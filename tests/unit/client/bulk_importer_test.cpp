@@ -198,6 +198,7 @@ TEST_F(BulkImporter, AnotherInputIsRefused) {
   for (const char* other : {"key,value\na,1\nb,3\nc,4\n", "key,value\na,1\n", ""}) {
     const ImportReport report = import(other, csv_options(Existing::overwrite, kPosition));
     EXPECT_NE(report.input_problem, "") << other;
+    EXPECT_FALSE(report.is_file_problem) << other;
     EXPECT_EQ(report.totals.written, 0u);
   }
   const ImportReport other_rules = import("key,value\na,1\nb,2\n", csv_options(Existing::keep, kPosition));
@@ -221,7 +222,9 @@ TEST_F(BulkImporter, AnOldFileOfBadLinesIsNotTouched) {
   import("key,value\n,1\n", options);
   database_.erase(kPosition);
   for (int i = 0; i < 2; ++i) {  // also after the first refusal
-    EXPECT_NE(import("key,value\na,1\n", options).input_problem.find("move it away"), std::string::npos);
+    const ImportReport report = import("key,value\na,1\n", options);
+    EXPECT_NE(report.input_problem.find("move it away"), std::string::npos);
+    EXPECT_TRUE(report.is_file_problem);
     EXPECT_EQ(bad_lines(), (std::vector<std::int64_t>{2}));
   }
   EXPECT_TRUE(database_.state().empty());

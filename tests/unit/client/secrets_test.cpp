@@ -12,6 +12,7 @@
 #include <fstream>
 #include <string>
 
+#include "client/command_line/exit_code.hpp"
 #include "tests/support/test_folder.hpp"
 
 namespace kilokv::client {
@@ -56,6 +57,14 @@ TEST_F(SecretsTest, AnErrorNamesWhereTheFileCameFrom) {
   setenv(kSource.file_variable, missing.c_str(), 1);
   EXPECT_EQ(read(""), "error: the environment variable KILOKV_TEST_WORD_FILE: cannot read " + missing +
                           ": No such file or directory");
+}
+
+TEST_F(SecretsTest, AFileThatCannotBeReadIsAnotherErrorThanAWrongOne) {
+  std::string secret;
+  const ErrorCode missing = read_secret(kSource, folder_.path("missing"), &secret).code;
+  const ErrorCode empty = read_secret(kSource, file("empty", "\n"), &secret).code;
+  EXPECT_EQ(exit_code_before_sending(missing), ExitCode::other);
+  EXPECT_EQ(exit_code_before_sending(empty), ExitCode::usage);
 }
 
 TEST_F(SecretsTest, OnlyItsUserReadsANewFile) {
