@@ -25,6 +25,29 @@ constexpr std::array<UnitName, 5> kDurations = {
 constexpr std::array<UnitName, 5> kSizes = {
     {{"", 1}, {"B", 1}, {"KiB", 1u << 10}, {"MiB", 1u << 20}, {"GiB", 1u << 30}}};
 
+// The names of units as a sentence has them: "us, ms, s, m or h".
+template <std::size_t N>
+std::string names_of(const std::array<UnitName, N>& units) {
+  std::string names;
+  for (const UnitName& unit : units) {
+    if (unit.name.empty()) continue;
+    if (!names.empty()) names += &unit == &units.back() ? " or " : ", ";
+    names += unit.name;
+  }
+  return names;
+}
+
+// In the largest unit that is exact.
+std::string in_units(std::uint64_t number, const std::array<UnitName, 5>& units) {
+  const UnitName* best = units.begin();
+  for (const UnitName& unit : units) {
+    if (number != 0 && number % unit.factor == 0) best = &unit;
+  }
+  return number == 0 ? "0" : std::to_string(number / best->factor) + std::string(best->name);
+}
+
+std::string duration_text() { return "a duration: a number with " + names_of(kDurations) + ", such as 500ms or 3s"; }
+
 // The number at the start of the text, and the text after it. Empty if there is no number, or if it does not fit.
 template <class T>
 std::optional<std::pair<T, std::string_view>> leading_number(std::string_view text) {
@@ -148,6 +171,20 @@ std::string misfit(const CLI::App& app, const CLI::ParseError& error) {
   return (left.empty() ? error.what() : "unexpected " + quoted(first)) + advice;
 }
 
+// `--wait 5`: without a unit, the 5 is no duration, so it is a word of its own. Says so, if it is the first word that
+// nothing takes. Empty: it is not.
+std::string wait_without_unit(const CLI::App& app, int argc, const char* const* argv) {
+  const std::vector<std::string> left = app.remaining(true);
+  if (left.empty() || !number<double>(left.front())) return {};
+  for (int i = 2; i < argc; ++i) {
+    const std::string flag = argv[i - 1];
+    if (flag.starts_with("--wait") && flag.find('=') == std::string::npos && left.front() == argv[i]) {
+      return flag + ": " + quoted(left.front()) + " is not " + duration_text();
+    }
+  }
+  return {};
+}
+
 // Says what is wrong if a flag is given too often, or has a wrong value. CLI11's message begins with the flag.
 std::string wrong_count(const CLI::App& root, const CLI::ParseError& error) {
   std::string text = error.what();
@@ -217,12 +254,7 @@ std::optional<std::int64_t> parse_duration_us(std::string_view text) {
 }
 
 std::string format_duration(std::int64_t microseconds) {
-  const auto us = static_cast<std::uint64_t>(microseconds);
-  const UnitName* best = kDurations.begin();
-  for (const UnitName& unit : kDurations) {
-    if (us != 0 && us % unit.factor == 0) best = &unit;
-  }
-  return us == 0 ? "0" : std::to_string(us / best->factor) + std::string(best->name);
+  return in_units(static_cast<std::uint64_t>(microseconds), kDurations);
 }
 
 CLI::Validator whole_number(std::uint64_t min, std::uint64_t max) {
@@ -253,7 +285,9 @@ CLI::Validator real_number(double min, double max) {
 }
 
 CLI::Validator size_in_bytes(std::uint64_t min, std::uint64_t max) {
-  return reader("a size such as 100 or 4KiB, from " + std::to_string(min) + " to " + std::to_string(max) + " bytes",
+  const std::string example = in_units(std::clamp(std::uint64_t{1} << 20, min, max), kSizes);
+  return reader("a size from " + in_units(min, kSizes) + " to " + in_units(max, kSizes) + ": a number with " +
+                    names_of(kSizes) + ", such as " + example + ", or a number of bytes",
                 [=](std::string_view text) -> std::optional<std::string> {
                   const auto value = parse_size(text);
                   return value && *value >= min && *value <= max ? std::optional(std::to_string(*value)) : std::nullopt;
@@ -261,8 +295,8 @@ CLI::Validator size_in_bytes(std::uint64_t min, std::uint64_t max) {
 }
 
 CLI::Validator duration(std::int64_t min_us) {
-  const std::string least = min_us == 0 ? "" : ", at least " + format_duration(min_us);
-  return reader("a duration such as 500ms or 3s" + least, [=](std::string_view text) -> std::optional<std::string> {
+  const std::string least = min_us == 0 ? "" : "; at least " + format_duration(min_us);
+  return reader(duration_text() + least, [=](std::string_view text) -> std::optional<std::string> {
     const auto value = parse_duration_us(text);
     return value && *value >= min_us ? std::optional(std::to_string(*value)) : std::nullopt;
   });
@@ -332,6 +366,10 @@ std::optional<int> parse_arguments(CLI::App* app, int argc, const char* const* a
     std::cerr << app->get_name() << ": " << what << '\n';
     return static_cast<int>(ExitCode::usage);
   };
+  const auto refuse_misfit = [&](const CLI::ParseError& error) {
+    const std::string wait = wait_without_unit(*app, argc, argv);
+    return refuse(wait.empty() ? misfit(*app, error) : wait);
+  };
   if (const std::string flag = flag_without_value(argc, argv); !flag.empty()) return refuse(flag + " needs a value");
   try {
     app->parse(words_of(argc, argv));
@@ -340,9 +378,9 @@ std::optional<int> parse_arguments(CLI::App* app, int argc, const char* const* a
     app->exit(done);
     return std::cout.flush().good() ? static_cast<int>(ExitCode::ok) : static_cast<int>(ExitCode::other);
   } catch (const CLI::RequiredError& error) {
-    return refuse(misfit(*app, error));
+    return refuse_misfit(error);
   } catch (const CLI::ExtrasError& error) {
-    return refuse(misfit(*app, error));
+    return refuse_misfit(error);
   } catch (const CLI::ArgumentMismatch& error) {
     return refuse(wrong_count(*app, error));
   } catch (const CLI::ConversionError& error) {

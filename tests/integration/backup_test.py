@@ -352,6 +352,12 @@ class BackupTest(WithFolder):
         server.client("backup", f"{backup}.2", "--retry-for", "0s", codes=(4,))
         self.assertFalse(pathlib.Path(f"{backup}.2").exists())
 
+    def test_a_rate_below_the_least_is_refused_with_the_units(self):
+        for rate in ("100", "64kB", "1TiB"):
+            _, said = kilokv("backup", self.folder / "a.backup", "--rate", rate, codes=(2,))
+            self.assertEqual(said, f'kilokv: --rate: "{rate}" is not a size from 64KiB to 1024GiB: a number with B, KiB, MiB or '
+                                   "GiB, such as 1MiB, or a number of bytes\n")
+
     def test_nothing_is_overwritten(self):
         server = self.start()
         load(server)

@@ -523,6 +523,12 @@ class CommandLine(unittest.TestCase):
         self.assertIn('unknown flag "--limt"; did you mean "--limit"?', self.kilokv("scan", "--limt", "1", code=2)[1])
         self.assertIn("kilokv: --timeout needs a value", self.kilokv("status", "--timeout", code=2)[1])
         self.assertIn('unknown command "jump"; known here: list cancel', self.kilokv("parked", "jump", code=2)[1])
+        # A duration needs a unit, also after a flag that may have no value.
+        for words in (("--wait", "5", "status"), ("status", "--wait", "5"), ("--wait=5", "status"),
+                      ("--wait-for-server", "5", "status"), ("--timeout", "5", "status")):
+            flag = next(word for word in words if word.startswith("--")).removesuffix("=5")
+            self.assertIn(f'kilokv: {flag}: "5" is not a duration: a number with us, ms, s, m or h, such as',
+                          self.kilokv(*words, code=2)[1])
         for words in (("parked", "cancel", "9" * 300), ("parked", "cancel", "--request", "zz"),
                       ("--timeout", "-5s", "status"), ("--timeout", "0s", "status")):
             self.assertIn('" is not ', self.kilokv(*words, code=2)[1])

@@ -96,6 +96,26 @@ TEST(Arguments, AWrongValueIsNamedAsTyped) {
             std::string::npos);
 }
 
+TEST(Arguments, AWrongValueIsToldTheUnits) {
+  EXPECT_EQ(
+      Program().run({"list", "--timeout", "5"}).error,
+      "program: --timeout: \"5\" is not a duration: a number with us, ms, s, m or h, such as 500ms or 3s; at least "
+      "1us\n");
+  EXPECT_EQ(
+      Program().run({"list", "--size", "2MiB"}).error,
+      "program: --size: \"2MiB\" is not a size from 1B to 1MiB: a number with B, KiB, MiB or GiB, such as 1MiB, or "
+      "a number of bytes\n");
+}
+
+TEST(Arguments, ADurationAfterAFlagThatNeedsNoValueNeedsItsUnit) {
+  const std::string wanted =
+      "program: --wait: \"5\" is not a duration: a number with us, ms, s, m or h, such as 500ms or 3s\n";
+  EXPECT_EQ(Program().run({"list", "7", "--wait", "5"}).error, wanted);
+  EXPECT_EQ(Program().run({"list", "7", "--wait", "5"}).code, 2);
+  EXPECT_EQ(Program().run({"list", "7", "8", "--wait"}).error,
+            "program: unexpected \"8\"; program list --help says what it takes\n");
+}
+
 TEST(Arguments, WhatNothingTakesIsNamed) {
   EXPECT_EQ(Program().run({"jump", "a"}).error, "program: unknown command \"jump\"; known here: list show help\n");
   EXPECT_EQ(Program().run({}).error, "program: a command is missing; known here: list show help\n");
