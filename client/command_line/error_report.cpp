@@ -35,6 +35,7 @@ void print_part(const char* name, const std::string& value) {
 
 ExitCode report_error(const char* program, const char* timeout_flag, const Error& error) {
   std::cerr << program << ": " << to_string(error.code) << ": " << error.message << '\n';
+  print_part("reason", error.reason.empty() ? "" : error.reason + " (docs/errors.md)");
   print_part("field", error.field);
   print_part("limit", error.limit);
   print_part("actual", error.actual);

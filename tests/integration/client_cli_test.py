@@ -395,7 +395,9 @@ class CommandLine(unittest.TestCase):
             self.assertIn(b"cannot write", run.stderr)
 
     def test_refused_by_the_server(self):
-        self.assertIn("--key-bytes-max", self.kilokv("put", "k" * 2000, "1", code=3)[1])
+        error = self.kilokv("put", "k" * 2000, "1", code=3)[1]
+        self.assertIn("--key-bytes-max", error)
+        self.assertIn("\n  reason: OUT_OF_RANGE (docs/errors.md)\n", error)
 
     def waiting_program(self, key):
         """A program in a session of its own, whose transaction waits for the key; and the file with the id of the session."""

@@ -37,7 +37,7 @@ This page is made from the comments of `ErrorReason` in `proto/kilokv/v1/kilokv.
 Each error that the server gives has a gRPC code, a text for people, and an `ErrorDetail` for programs. The detail has the
 **reason**, and, if they apply, the field, the limit, the actual value, the setting that sets the limit, and the time after
 which a retry can succeed (`retry_after_us`; 0: waiting does not help). `Error::reason` of the client library has the name of
-the reason, and `kilokv` prints the rest. A client that does not know a reason goes by the code.
+the reason, and `kilokv` prints it in a line of its own. A client that does not know a reason goes by the code.
 
 "Ran" is about one sending of a request. `not_run` in the detail says for certain that nothing of this sending ran or will
 run. In a session, an earlier sending of the same number may have run. [transactions.md](transactions.md), section 15.1, says

@@ -225,6 +225,17 @@ TEST(ErrorReport, FullIsSaidOnlyWhereAKnobIsNamed) {
   EXPECT_EQ(exit_code(error.code), ExitCode::unavailable);
 }
 
+TEST(ErrorReport, TheReasonOfTheServerHasALine) {
+  Error error;
+  error.code = ErrorCode::invalid_argument;
+  error.message = "too long";
+  EXPECT_EQ(reported(error), "program: INVALID_ARGUMENT: too long\n");
+  error.reason = "OUT_OF_RANGE";
+  error.field = "then[0].key";
+  EXPECT_EQ(reported(error),
+            "program: INVALID_ARGUMENT: too long\n  reason: OUT_OF_RANGE (docs/errors.md)\n  field: then[0].key\n");
+}
+
 TEST(ErrorReport, WithoutAServerItSaysWhatToDo) {
   Error error;
   error.code = ErrorCode::unavailable;
