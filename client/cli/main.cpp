@@ -333,6 +333,7 @@ int run(int argc, char** argv) {
     std::cerr << "kilokv: " << error.message << '\n';
     return static_cast<int>(exit_code_before_sending(error.code));
   }
+  tell_timeouts(common.server, common.timeout_us);
   const ExitCode code = action();
   const bool written = std::cout.flush().good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (!written) std::cerr << "kilokv: cannot write to standard output: the output is lost\n";

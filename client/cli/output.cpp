@@ -5,11 +5,18 @@
 
 #include <iostream>
 
+#include "client/command_line/arguments.hpp"
 #include "client/command_line/error_report.hpp"
 #include "kilokv/history.hpp"
 
 namespace kilokv::client {
 namespace {
+
+// The value of --timeout as report() tells it.
+std::string& timeout_text() {
+  static std::string text;
+  return text;
+}
 
 std::string escape(std::string_view bytes) { return absl::CHexEscape(absl::string_view(bytes.data(), bytes.size())); }
 
@@ -44,8 +51,14 @@ ValueView view_of(const Pair& pair) {
   return std::string_view(std::get<std::string>(pair.value));
 }
 
+void tell_timeouts(const ClientOptions& server, std::uint64_t timeout_us) {
+  const auto text = [](std::uint64_t us) { return format_duration(static_cast<std::int64_t>(us)); };
+  timeout_text() = text(timeout_us);
+  if (server.wait_for_server_us != 0) timeout_text() += ", and --wait " + text(server.wait_for_server_us);
+}
+
 ExitCode report(const Error& error) {
-  const ExitCode code = report_error("kilokv", "--timeout", error);
+  const ExitCode code = report_error("kilokv", "--timeout", error, timeout_text());
   if (error.reason == "SESSION_UNKNOWN" || error.reason == "SESSION_FROZEN" || error.reason == "NUMBER_ACKNOWLEDGED") {
     std::cerr << "  hint: run the command again: it opens a new session\n";
   }

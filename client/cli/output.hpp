@@ -25,6 +25,8 @@ ValueView view_of(const Pair& pair);
 
 // Prints what happened, where, and what to do. Returns the exit code.
 ExitCode report(const Error& error);
+// What report() tells as the value of --timeout. Requires: it is called before any other thread runs.
+void tell_timeouts(const ClientOptions& server, std::uint64_t timeout_us);
 // The same for a transaction that did not commit.
 ExitCode report(const ResultView& result);
 

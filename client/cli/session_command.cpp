@@ -115,9 +115,10 @@ ExitCode read_session_id(const std::string& file, std::string* id) {
   const auto is_digit = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
   if (id->size() == kIdDigits && std::all_of(id->begin(), id->end(), is_digit)) return ExitCode::ok;
   if (id->empty()) {
-    std::cerr << "kilokv: no session: name a file that has its id by " << kSessionSource.flag << " or the variable "
-              << kSessionSource.file_variable << ", or put the id into the variable " << kSessionSource.variable
-              << '\n';
+    std::cerr
+        << "kilokv: no session: name a file that has its id by " << kSessionSource.flag << " or the variable "
+        << kSessionSource.file_variable << ", or put the id into the variable " << kSessionSource.variable
+        << "\n  hint: `kilokv txn --session-file FILE` writes such a file, and keeps it while an answer is missing\n";
   } else {
     std::cerr << "kilokv: the id of a session has " << kIdDigits << " hexadecimal digits, and this text is no such id; "
               << "lists show only the first " << kShownDigits << '\n';

@@ -33,14 +33,16 @@ void print_part(const char* name, const std::string& value) {
 
 }  // namespace
 
-ExitCode report_error(const char* program, const char* timeout_flag, const Error& error) {
+ExitCode report_error(const char* program, const char* timeout_flag, const Error& error, const std::string& timeout) {
   std::cerr << program << ": " << to_string(error.code) << ": " << error.message << '\n';
   print_part("reason", error.reason.empty() ? "" : error.reason + " (docs/errors.md)");
   print_part("field", error.field);
   print_part("limit", error.limit);
   print_part("actual", error.actual);
-  print_part("setting", error.setting);
-  print_part("hint", advice(error, timeout_flag));
+  const bool is_timeout = error.code == ErrorCode::deadline_exceeded && error.setting.empty();
+  const std::string shown = timeout.empty() ? "" : " (now " + timeout + ")";
+  print_part("setting", is_timeout ? timeout_flag + shown : error.setting);
+  print_part("hint", advice(error, is_timeout ? timeout_flag : timeout_flag + shown));
   return exit_code(error.code);
 }
 

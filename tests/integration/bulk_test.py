@@ -401,8 +401,17 @@ class Bulk(unittest.TestCase):
             self.assertEqual(self.pairs(), wanted)
 
     def test_files_that_cannot_be_read(self):
-        self.assertIn("cannot read", self.kilokv("import", self.folder / "none", code=5)[1])
+        said = self.kilokv("import", self.folder / "none", code=5)[1]
+        self.assertIn("cannot read", said)
+        self.assertIn("  hint: check the path; without a file name, or with -, standard input is read\n", said)
         self.assertIn("cannot read", self.kilokv("import", self.folder, code=5)[1])
+
+    def test_a_file_of_the_other_format(self):
+        for form, other, text in (("jsonl", "csv", "key,value\na,1\n"), ("csv", "jsonl", '{"key": "a", "value": 1}\n')):
+            said = self.kilokv("import", "--format", form, stdin=text.encode(), code=2)[1]
+            self.assertRegex(said, rf"^kilokv: line 1: .*\n  hint: the input is read as .*; --format {other} reads ")
+        # A line that is wrong otherwise has no such hint.
+        self.assertNotIn("--format", self.kilokv("import", stdin=b'{"key": "a"}\n', code=2)[1])
 
     def test_batch_size_beyond_the_limit_of_the_server(self):
         text = "key,value\n" + "".join(f"size/{i},{i}\n" for i in range(2000))

@@ -369,6 +369,16 @@ class CommandLine(unittest.TestCase):
         self.assertIn("--endpoint: \"127.0.0.1\" is not HOST:PORT",
                       self.kilokv("get", "a", endpoint="127.0.0.1", code=2)[1])
 
+    def test_a_server_that_does_not_answer(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            endpoint = f"127.0.0.1:{silent.getsockname()[1]}"
+            for words in (("get", "a"), ("status",), ("backup", f"{self.folder.name}/late.backup")):
+                error = self.kilokv("--timeout", "700ms", *words, endpoint=endpoint, code=4)[1]
+                self.assertIn("--timeout (now 700ms)", error)
+            error = self.kilokv("--wait", "800ms", "get", "a", endpoint=endpoint, code=4)[1]
+            self.assertIn("--timeout (now 5s, and --wait 800ms)", error)
+        self.assertEqual(list(pathlib.Path(self.folder.name).glob("late.backup*")), [])
+
     def test_the_endpoint_of_the_environment(self):
         def run(variable, *words):
             done = subprocess.run([str(BIN / "kilokv"), *words], capture_output=True, text=True, timeout=60, check=False,
@@ -490,6 +500,7 @@ class CommandLine(unittest.TestCase):
                                   ((), "KILOKV_CLIENT_SESSION_FILE", 2)):
             error = self.kilokv("session", "attach", *words, code=code)[1]
             self.assertIn(said, error)
+            self.assertEqual("hint: `kilokv txn --session-file FILE` writes such a file" in error, words == ())
             self.assertNotIn(short.read_text(), error)
         program.kill()
 

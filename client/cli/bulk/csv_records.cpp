@@ -79,7 +79,12 @@ class CsvRecords final : public RecordParser {
   explicit CsvRecords(CsvColumns columns) : columns_(std::move(columns)) {}
 
   Taken take(std::string_view line) override {
-    if (std::exchange(is_first_, false) && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+    if (std::exchange(is_first_, false)) {
+      if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+      if (line.starts_with('{')) {
+        hint_ = "the input is read as CSV, and its first line begins as JSON; --format jsonl reads JSON lines";
+      }
+    }
     const bool has_newline = line.ends_with('\n');
     in_quotes_ = in_quotes_ != (std::count(line.begin(), line.end(), '"') % 2 != 0);
     if (has_newline && !in_quotes_) {

@@ -88,9 +88,14 @@ void tell_how_far(const ImportArguments& arguments, const ImportReport& report) 
   }
 }
 
+void tell_hint(const ImportReport& report) {
+  if (!report.is_file_problem && !report.hint.empty()) std::cerr << "  hint: " << report.hint << '\n';
+}
+
 ExitCode report_end(const CommonOptions& common, const ImportArguments& arguments, const ImportReport& done) {
   if (!done.input_problem.empty()) {
     std::cerr << "kilokv: " << printable(done.input_problem) << '\n';
+    tell_hint(done);
     tell_how_far(arguments, done);
     return done.is_file_problem ? ExitCode::other : ExitCode::usage;
   }
@@ -103,8 +108,9 @@ ExitCode report_end(const CommonOptions& common, const ImportArguments& argument
     return code;
   }
   if (done.stopped_at) {
-    std::cerr << "kilokv: line " << done.stopped_at->line << ": " << printable(done.stopped_at->problem) << '\n'
-              << "  hint: the import stops here; --bad-lines FILE sets bad lines aside, and goes on\n";
+    std::cerr << "kilokv: line " << done.stopped_at->line << ": " << printable(done.stopped_at->problem) << '\n';
+    if (done.stopped_at->line == 1) tell_hint(done);
+    std::cerr << "  hint: the import stops here; --bad-lines FILE sets bad lines aside, and goes on\n";
     tell_how_far(arguments, done);
     return ExitCode::usage;
   }
@@ -144,7 +150,8 @@ ExitCode run_import(const CommonOptions& common, const ImportArguments& argument
   }
   const Input input(arguments.file);
   if (input.descriptor() < 0) {
-    std::cerr << "kilokv: " << file_problem("read", arguments.file) << '\n';
+    std::cerr << "kilokv: " << file_problem("read", arguments.file)
+              << "\n  hint: check the path; without a file name, or with -, standard input is read\n";
     return ExitCode::other;
   }
   auto client = connect(common);

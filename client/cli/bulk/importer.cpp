@@ -62,6 +62,7 @@ ImportReport Importer::run() {
     report_.totals.line_max = std::max(report_.totals.line_max, first_line);
     if (!report_.error) report_.error = sender_->error();
   }
+  report_.hint = parser_->hint();
   report_.bad_lines = bad_lines_.count();
   report_.elapsed_us = progress_.elapsed_us();
   return report_;

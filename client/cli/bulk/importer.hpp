@@ -46,6 +46,7 @@ struct ImportReport {
   std::optional<BadLine> stopped_at;          // a bad line that has stopped the import
   std::string input_problem;                  // a file cannot be read or written, or is not the right one
   bool is_file_problem = false;               // input_problem: a file cannot be read or written
+  std::string hint;                           // what to try if the first line could not be read; empty: nothing
   Error error;                                // of the server, or of the way to it
   bool has_begun = false;                     // false: nothing was sent, because of a problem or an error before
   bool was_interrupted = false;

@@ -2,6 +2,7 @@
 // the byte order. A wrong field throws inside of this file (json_fields.hpp). No exception leaves it.
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "client/cli/bulk/record_parser.hpp"
 #include "client/cli/json_fields.hpp"
@@ -18,6 +19,10 @@ class JsonRecords final : public RecordParser {
     const std::size_t end = line.find_last_not_of(" \t\r\n");
     if (end == std::string_view::npos) return Taken::nothing;
     line = line.substr(0, end + 1);
+    const bool is_first = std::exchange(is_first_, false);
+    if (is_first && line.find('{') == std::string_view::npos) {
+      hint_ = "the input is read as JSON lines, and its first line is no JSON object; --format csv reads CSV";
+    }
     try {
       read(fields::parse(line));
       return Taken::record;
@@ -60,6 +65,7 @@ class JsonRecords final : public RecordParser {
     record_.value = std::string_view(value_);
   }
 
+  bool is_first_ = true;     // no line with text has been taken yet
   std::string key_, value_;  // of record_
 };
 

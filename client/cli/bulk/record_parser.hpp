@@ -45,6 +45,8 @@ class RecordParser {
 
   const Record& record() const { return record_; }
   const std::string& problem() const { return problem_; }
+  // What to try, if the first line looks like a file of another form. Empty: it does not.
+  const std::string& hint() const { return hint_; }
 
  protected:
   Taken refuse(Taken how, std::string problem) {
@@ -53,7 +55,7 @@ class RecordParser {
   }
 
   Record record_;
-  std::string problem_;
+  std::string problem_, hint_;
 };
 
 std::unique_ptr<RecordParser> make_json_parser();

@@ -225,6 +225,24 @@ TEST(ErrorReport, FullIsSaidOnlyWhereAKnobIsNamed) {
   EXPECT_EQ(exit_code(error.code), ExitCode::unavailable);
 }
 
+TEST(ErrorReport, ATimeoutIsNamedWithItsValue) {
+  Error error;
+  error.code = ErrorCode::deadline_exceeded;
+  error.message = "late";
+  const auto told = [&error](const std::string& timeout) {
+    testing::internal::CaptureStderr();
+    report_error("program", "--patience", error, timeout);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(told("").find("  setting: --patience\n"), std::string::npos) << told("");
+  EXPECT_NE(told("5s").find("  setting: --patience (now 5s)\n"), std::string::npos) << told("5s");
+  error.setting = "--wait-timeout-max";
+  EXPECT_NE(told("5s").find("  setting: --wait-timeout-max\n"), std::string::npos) << told("5s");
+  error = {};
+  error.code = ErrorCode::unavailable;
+  EXPECT_NE(told("5s").find("a longer --patience (now 5s) waits"), std::string::npos) << told("5s");
+}
+
 TEST(ErrorReport, TheReasonOfTheServerHasALine) {
   Error error;
   error.code = ErrorCode::invalid_argument;
