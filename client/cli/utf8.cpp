@@ -49,4 +49,10 @@ bool is_utf8(std::string_view bytes) {
   }
 }
 
+std::string_view utf8_prefix(std::string_view text, std::size_t bytes_max) {
+  std::size_t size = std::min(text.size(), bytes_max);
+  while (size > 0 && continues(text, size)) --size;
+  return text.substr(0, size);
+}
+
 }  // namespace kilokv::client

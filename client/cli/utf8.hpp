@@ -12,4 +12,7 @@ std::size_t utf8_length(std::string_view text);
 
 bool is_utf8(std::string_view bytes);
 
+// The start of the text, of at most so many bytes, without a part of a character at its end.
+std::string_view utf8_prefix(std::string_view text, std::size_t bytes_max);
+
 }  // namespace kilokv::client

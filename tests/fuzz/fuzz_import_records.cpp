@@ -38,11 +38,16 @@ void check_text(std::string_view text, RecordParser* parser, const Record& recor
 }
 
 void check_record(const Record& record) {
-  std::string json, csv(client::kCsvHeader);
+  std::string json;
   client::append_json_pair(record.key, view(record), &json);
-  client::append_csv_pair(record.key, view(record), &csv);
   check_text(json, client::make_json_parser().get(), record);
-  check_text(csv, client::make_csv_parser({}).get(), record);
+  for (const char separator : {',', ';', '\t'}) {
+    client::CsvColumns columns;
+    columns.separator = separator;
+    std::string csv = client::csv_header(separator);
+    client::append_csv_pair(record.key, view(record), &csv, separator);
+    check_text(csv, client::make_csv_parser(columns).get(), record);
+  }
 }
 
 void check_all(RecordParser* parser, std::string_view text) {

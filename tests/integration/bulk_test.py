@@ -245,8 +245,32 @@ class Bulk(unittest.TestCase):
         self.assertEqual(self.pairs("c/"), {b"c/1": 10, b"c/2": -3, b"c/3": b"00501"})
         self.kilokv("import", path, "--key-column", "sku", "--value-column", "stock", "--bytes")
         self.assertEqual(self.pairs("c/"), {b"c/1": b"10", b"c/2": b"-3", b"c/3": b"00501"})
-        self.assertIn("line 1: there is no column key; the first line must be a header with the columns key and value",
-                      self.kilokv("import", path, code=2)[1])
+        self.assertEqual(self.kilokv("import", path, code=2)[1].splitlines()[0],
+                         'kilokv: line 1: there is no column key; the header was read as "name", "sku", "stock"; the first line '
+                         "must be a header with the columns key and value")
+
+    def test_separators(self):
+        pairs = {b"sep/a": 1, b"sep/b": b"1,5", b"sep/c;\td": b";\t,", b"sep/\xff": b"7"}
+        for separator, character in ((";", ";"), ("tab", "\t"), ("|", "|")):
+            with self.subTest(separator):
+                self.clear("sep/")
+                self.put(pairs)
+                path = self.folder / "separated.csv"
+                self.kilokv("export", path, "--prefix", "sep/", "--separator", separator)
+                self.assertTrue(path.read_text().startswith(f"key{character}value\nsep/a{character}1\n"))
+                self.clear("sep/")
+                said = self.kilokv("import", path, code=2)[1]
+                self.assertIn(f'the header was read as "key{character}value"'.replace("\t", "?"), said)
+                self.assertIn(f"give --separator {separator if separator == 'tab' else repr(character)}\n", said)
+                self.kilokv("import", path, "--separator", separator)
+                self.assertEqual(self.pairs("sep/"), pairs)
+        for wrong in ("", ";;", "a", "0", "-", ":", "\"", " ", "TAB", "ä"):
+            self.assertIn("separates no cells", self.kilokv("import", "--format", "csv", "--separator", wrong, code=2)[1])
+        self.assertIn("--separator is for CSV", self.kilokv("export", "--separator", ";", code=2)[1])
+        words = ("import", "--format", "csv", "--position-key", "import/separator")
+        self.kilokv(*words, "--separator", ";", stdin=b"key;value\nsep/d;1\n")
+        said = self.kilokv(*words, stdin=b"key;value\nsep/d;1\n", code=5)[1]
+        self.assertIn("is that of an import of csv with the columns key and value, separated by ;", said)
 
     def test_a_bad_line_stops_the_import(self):
         path = self.file("bad.csv", "key,value\nstop/a,1\nstop/b,2\n\nstop/\"c,3\nstop/d,4\n")
@@ -353,7 +377,7 @@ class Bulk(unittest.TestCase):
         for flag in ("--position-key", "--bad-lines", "--key-column", "--value-column"):
             for words in ((flag, ""), (f"{flag}=",)):
                 self.assertIn(flag, self.kilokv("import", "--format", "csv", *words, code=2)[1])
-        for words in (("--bytes",), ("--key-column", "k"), ("--value-column", "v")):
+        for words in (("--bytes",), ("--key-column", "k"), ("--value-column", "v"), ("--separator", ";")):
             self.assertIn("are for CSV", self.kilokv("import", *words, code=2)[1])
         self.assertIn("name the same column: a", self.kilokv("import", "--format", "csv", "--key-column", "a", "--value-column",
                                                              "a", code=2)[1])

@@ -14,6 +14,7 @@ namespace kilokv::client {
 struct ExportArguments {
   std::string file = "-";  // -: standard output
   std::optional<BulkFormat> format;
+  char separator = ',';  // of CSV
   std::string from, to;  // an empty `to` means no upper bound
   std::optional<std::string> prefix;
   ProgressFlags progress;

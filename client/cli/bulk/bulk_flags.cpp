@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client/cli/bulk/bulk_commands.hpp"
+#include "client/cli/bulk/pair_text.hpp"
 #include "client/command_line/arguments.hpp"
 
 namespace kilokv::client {
@@ -33,6 +34,29 @@ void add_format(CLI::App* command, std::optional<BulkFormat>* format) {
       ->option_text("jsonl|csv");
 }
 
+// One character, or the word tab. The result is the character.
+CLI::Validator csv_separator() {
+  const auto read = [](std::string& text) {
+    const std::string character = text == "tab" ? "\t" : text;
+    if (character.size() != 1 || !is_csv_separator(character.front())) {
+      return "\"" + text +
+             "\" separates no cells: give one character, such as ; or |, or the word tab; letters, digits, blanks and "
+             "\" + - / : = cannot separate";
+    }
+    text = character;
+    return std::string();
+  };
+  return {read, ""};
+}
+
+void add_separator(CLI::App* command, char* separator) {
+  command
+      ->add_option("--separator", *separator,
+                   "character between the cells of a CSV file, such as ; or the word tab; default: a comma")
+      ->transform(csv_separator())
+      ->option_text("CHAR");
+}
+
 void add_progress(CLI::App* command, ProgressFlags* flags, const char* quiet) {
   CLI::Option* always = command->add_flag(
       "--progress", flags->always,
@@ -50,6 +74,7 @@ void add_export(CLI::App* app, const CommonOptions* common, std::function<ExitCo
                    "file that is replaced when all is written, with access for its owner only; -: standard output")
       ->capture_default_str();
   add_format(command, &a->format);
+  add_separator(command, &a->separator);
   CLI::Option* prefix =
       command->add_option("--prefix", a->prefix, "export only keys that begin with this text; default: all keys")
           ->option_text("KEY");
@@ -95,6 +120,7 @@ void add_import(CLI::App* app, const CommonOptions* common, std::function<ExitCo
   command->add_option("file", a->file, "file of pairs; -: standard input")->capture_default_str();
   add_format(command, &a->format);
   add_columns(command, &a->options.columns);
+  add_separator(command, &a->options.columns.separator);
   const std::map<std::string, Existing> modes = {
       {"overwrite", Existing::overwrite}, {"keep", Existing::keep}, {"refuse", Existing::refuse}};
   command

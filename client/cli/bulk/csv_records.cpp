@@ -1,6 +1,8 @@
 // The parser of CSV (record_parser.hpp), on libcsv in its strict mode. RFC 4180 is the form, with two rules that are
 // exact where it leaves a choice: blanks belong to their cell, and lines end with LF or with CR LF.
 //
+// Cells may be separated by another character than a comma (CsvColumns).
+//
 // libcsv sees one line at a time, so that this file knows in which line a row ends. Quotes are counted for this: in a
 // row that libcsv accepts, a newline stands inside of quotes if the number of quotes before it is odd.
 #include <csv.h>
@@ -27,7 +29,7 @@ int is_line_feed(unsigned char c) { return c == '\n' ? 1 : 0; }
 // The cells of one row after the other.
 class Rows {
  public:
-  Rows() { start(); }
+  explicit Rows(char separator) : separator_(separator) { start(); }
   ~Rows() { csv_free(&parser_); }
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
@@ -59,6 +61,7 @@ class Rows {
     if (csv_init(&parser_, CSV_STRICT) != 0) throw std::bad_alloc();
     csv_set_space_func(&parser_, &never);
     csv_set_term_func(&parser_, &is_line_feed);
+    csv_set_delim(&parser_, static_cast<unsigned char>(separator_));
     csv_set_blk_size(&parser_, kCellGrowth);
     clear();
   }
@@ -69,6 +72,7 @@ class Rows {
   }
   static void on_row(int, void*) {}
 
+  const char separator_;
   csv_parser parser_;
   std::string bytes_;
   std::vector<std::size_t> ends_;  // of the cells, in bytes_
@@ -76,13 +80,15 @@ class Rows {
 
 class CsvRecords final : public RecordParser {
  public:
-  explicit CsvRecords(CsvColumns columns) : columns_(std::move(columns)) {}
+  explicit CsvRecords(CsvColumns columns) : columns_(std::move(columns)), rows_(columns_.separator) {}
 
   Taken take(std::string_view line) override {
     if (std::exchange(is_first_, false)) {
       if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
       if (line.starts_with('{')) {
         hint_ = "the input is read as CSV, and its first line begins as JSON; --format jsonl reads JSON lines";
+      } else {
+        hint_ = separator_hint(line);
       }
     }
     const bool has_newline = line.ends_with('\n');
@@ -120,6 +126,27 @@ class CsvRecords final : public RecordParser {
                            : "the last line has no newline at its end, so it may be cut off; add one if it is whole");
   }
 
+  // If another separator is in the first line, maybe it is the one of this file.
+  std::string separator_hint(std::string_view line) const {
+    for (const auto& [other, flag] : {std::pair(';', "--separator ';'"), std::pair('\t', "--separator tab"),
+                                      std::pair('|', "--separator '|'"), std::pair(',', "no --separator")}) {
+      if (other == columns_.separator || line.find(other) == std::string_view::npos) continue;
+      const std::string name = other == '\t' ? "a tab" : std::string("\"") + other + "\"";
+      return "the header has " + name + "; if this separates its cells, give " + flag;
+    }
+    return {};
+  }
+
+  // The columns as they were read, as far as a message has room for them.
+  std::string header_text() const {
+    constexpr std::size_t kBytesMax = 200;
+    std::string text;
+    for (std::size_t i = 0; i < rows_.cells(); ++i) {
+      text.append(i == 0 ? "\"" : ", \"").append(rows_.cell(i)).append("\"");
+    }
+    return text.size() <= kBytesMax ? text : std::string(utf8_prefix(text, kBytesMax)) + "...";
+  }
+
   std::string wanted_header(const std::string& problem) const {
     return problem + "; the first line must be a header with the columns " + columns_.key + " and " + columns_.value;
   }
@@ -136,10 +163,14 @@ class CsvRecords final : public RecordParser {
     };
     for (const auto& [name, at] : {std::pair(&columns_.key, &key_at_), std::pair(&columns_.value, &value_at_)}) {
       const std::size_t count = find(*name, at);
-      if (count == 0) return refuse(Taken::bad_header, wanted_header("there is no column " + *name));
+      if (count == 0) {
+        return refuse(Taken::bad_header,
+                      wanted_header("there is no column " + *name + "; the header was read as " + header_text()));
+      }
       if (count > 1) return refuse(Taken::bad_header, "the header has the column " + *name + " more than once");
     }
     width_ = rows_.cells();
+    hint_.clear();
     return Taken::nothing;
   }
 

@@ -21,12 +21,16 @@ constexpr interrupt::Lines kInterruptLines = {"\nkilokv: ended before the export
                                               "\nkilokv: ending early: the export is not complete\n",
                                               "\nkilokv: ended by a second signal\n"};
 
+BulkFormat chosen_format(const ExportArguments& arguments) {
+  return arguments.format.value_or(format_of(arguments.file).value_or(BulkFormat::json_lines));
+}
+
 class Export {
  public:
   Export(const CommonOptions& common, const ExportArguments& arguments)
       : common_(common),
         arguments_(arguments),
-        format_(arguments.format.value_or(format_of(arguments.file).value_or(BulkFormat::json_lines))),
+        format_(chosen_format(arguments)),
         progress_(shows_progress(arguments.progress)) {}
 
   ExitCode run() {
@@ -36,7 +40,7 @@ class Export {
     interrupt::install(kInterruptLines);
     interrupt::hold();  // before there is a file that a signal would leave
     if (!to_stdout() && fails(file_.open(arguments_.file))) return ExitCode::other;
-    if (format_ == BulkFormat::csv) text_ = kCsvHeader;
+    if (format_ == BulkFormat::csv) text_ = csv_header(arguments_.separator);
     const auto position = (*client)->scan(from(), to(), [this](const Pair& pair) { return take(pair); });
     if (interrupt::received() != 0) return static_cast<ExitCode>(interrupt::exit_code(interrupt::received()));
     if (!problem_.empty()) return ExitCode::other;
@@ -60,7 +64,7 @@ class Export {
 
   bool take(const Pair& pair) {
     if (format_ == BulkFormat::csv) {
-      append_csv_pair(pair.key, view_of(pair), &text_);
+      append_csv_pair(pair.key, view_of(pair), &text_, arguments_.separator);
     } else {
       append_json_pair(pair.key, view_of(pair), &text_);
     }
@@ -133,6 +137,10 @@ ExitCode run_export(const CommonOptions& common, const ExportArguments& argument
   if (!arguments.to.empty() && arguments.to < arguments.from) {
     std::cerr << "kilokv: --to " << key_text(arguments.to) << " is before --from " << key_text(arguments.from)
               << ": an export goes from the first key up to the last one\n";
+    return ExitCode::usage;
+  }
+  if (arguments.separator != ',' && chosen_format(arguments) != BulkFormat::csv) {
+    std::cerr << "kilokv: --separator is for CSV, and the output is JSON lines; --format csv writes CSV\n";
     return ExitCode::usage;
   }
   return Export(common, arguments).run();

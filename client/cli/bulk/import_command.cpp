@@ -126,10 +126,12 @@ ExitCode report_end(const CommonOptions& common, const ImportArguments& argument
 std::string problem_of(const ImportArguments& arguments, BulkFormat format) {
   const CsvColumns& columns = arguments.options.columns;
   const CsvColumns usual;
-  const bool has_csv_flags =
-      columns.key != usual.key || columns.value != usual.value || columns.values_as_bytes != usual.values_as_bytes;
+  const bool has_csv_flags = columns.key != usual.key || columns.value != usual.value ||
+                             columns.values_as_bytes != usual.values_as_bytes || columns.separator != usual.separator;
   if (format != BulkFormat::csv && has_csv_flags) {
-    return "--key-column, --value-column and --bytes are for CSV, and the input is JSON lines; --format csv reads CSV";
+    return "--key-column, --value-column, --bytes and --separator are for CSV, and the input is JSON lines; --format "
+           "csv "
+           "reads CSV";
   }
   if (columns.key == columns.value) {
     return "--key-column and --value-column name the same column: " + key_text(columns.key);

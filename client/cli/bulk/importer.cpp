@@ -10,6 +10,7 @@
 
 #include "client/cli/bulk/position_claim.hpp"
 #include "client/cli/output.hpp"
+#include "client/cli/utf8.hpp"
 #include "client/command_line/interrupt.hpp"
 #include "client/measure/text.hpp"
 
@@ -18,20 +19,17 @@ namespace {
 
 constexpr std::size_t kRecordBytesMax = std::size_t{1} << 20;  // of a chunk: well below a server's limit of a message
 constexpr std::size_t kTextBytesMax = std::size_t{8} << 20;    // of a chunk, with lines that have no record
+constexpr std::size_t kProblemBytesMax = 300;  // a problem may show a part of the input, which may be long
 
 std::string records_text(const ImportOptions& options) {
   if (options.format == BulkFormat::json_lines) return "jsonl";
-  return "csv with the columns " + key_text(options.columns.key) + " and " + key_text(options.columns.value) +
-         (options.columns.values_as_bytes ? " as bytes" : "");
-}
-
-// A problem may show a part of the input, which may be long.
-std::string_view shortened(std::string_view problem) {
-  constexpr std::size_t kBytesMax = 300;
-  if (problem.size() <= kBytesMax) return problem;
-  std::size_t size = kBytesMax;
-  while (size > 0 && (static_cast<unsigned char>(problem[size]) & 0xC0) == 0x80) --size;  // inside of a character
-  return problem.substr(0, size);
+  const CsvColumns& columns = options.columns;
+  std::string text = "csv with the columns " + key_text(columns.key) + " and " + key_text(columns.value) +
+                     (columns.values_as_bytes ? " as bytes" : "");
+  if (columns.separator != ',') {
+    text += std::string(", separated by ") + (columns.separator == '\t' ? "tab" : std::string(1, columns.separator));
+  }
+  return text;
 }
 
 std::string unreadable() { return "cannot read the input: " + std::generic_category().message(errno); }
@@ -292,7 +290,7 @@ bool Importer::leave_unfinished(std::string_view text, const std::string& proble
 }
 
 bool Importer::set_aside(std::uint64_t line, std::string_view problem, std::string_view text) {
-  problem = shortened(problem);
+  problem = utf8_prefix(problem, kProblemBytesMax);
   if (!bad_lines_.is_open()) {
     if (!report_.stopped_at || line < report_.stopped_at->line) report_.stopped_at = {line, std::string(problem)};
     return false;

@@ -37,14 +37,15 @@ void append_json_string(std::string_view text, std::string* out) {
   out->push_back('"');
 }
 
-bool needs_quotes(std::string_view cell) {
+bool needs_quotes(std::string_view cell, char separator) {
   const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  const auto is_special = [separator](char c) { return c == separator || c == '"' || c == '\r' || c == '\n'; };
   return cell.empty() || is_blank(cell.front()) || is_blank(cell.back()) ||
-         cell.find_first_of("\",\r\n") != std::string_view::npos;
+         std::any_of(cell.begin(), cell.end(), is_special);
 }
 
-void append_cell(std::string_view text, std::string* out) {
-  if (!needs_quotes(text)) {
+void append_cell(std::string_view text, char separator, std::string* out) {
+  if (!needs_quotes(text, separator)) {
     out->append(text);
     return;
   }
@@ -61,12 +62,12 @@ bool looks_like_an_integer(std::string_view bytes) {
   return !value || std::holds_alternative<std::int64_t>(*value);
 }
 
-void append_bytes_cell(std::string_view bytes, bool as_base64, std::string* out) {
+void append_bytes_cell(std::string_view bytes, bool as_base64, char separator, std::string* out) {
   if (as_base64 || bytes.starts_with(kBase64Mark) || !is_text(bytes)) {
     out->append(kBase64Mark);
     append_base64(bytes, out);
   } else {
-    append_cell(bytes, out);
+    append_cell(bytes, separator, out);
   }
 }
 
@@ -93,14 +94,23 @@ void append_json_pair(std::string_view key, const ValueView& value, std::string*
   out->append("}\n");
 }
 
-void append_csv_pair(std::string_view key, const ValueView& value, std::string* out) {
-  append_bytes_cell(key, false, out);
-  out->push_back(',');
+bool is_csv_separator(char c) {
+  if (c == '\t') return true;
+  const bool is_digit = c >= '0' && c <= '9', is_letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+  return c > ' ' && c < '\x7F' && !is_digit && !is_letter &&
+         std::string_view("\"+-/:=").find(c) == std::string_view::npos;
+}
+
+std::string csv_header(char separator) { return std::string("key") + separator + "value\n"; }
+
+void append_csv_pair(std::string_view key, const ValueView& value, std::string* out, char separator) {
+  append_bytes_cell(key, false, separator, out);
+  out->push_back(separator);
   if (const auto* integer = std::get_if<std::int64_t>(&value)) {
     out->append(std::to_string(*integer));
   } else {
     const std::string_view bytes = std::get<std::string_view>(value);
-    append_bytes_cell(bytes, looks_like_an_integer(bytes), out);
+    append_bytes_cell(bytes, looks_like_an_integer(bytes), separator, out);
   }
   out->push_back('\n');
 }

@@ -22,10 +22,13 @@ void append_json_pair(std::string_view key, const ValueView& value, std::string*
 
 // A cell with this at its start holds base64. A text that begins so is written as base64, too.
 inline constexpr std::string_view kBase64Mark = "b64:";
-inline constexpr std::string_view kCsvHeader = "key,value\n";
+// Whether it can stand between cells: a tab, or a printable character that is in no number and in no base64, and no
+// quote.
+bool is_csv_separator(char c);
+std::string csv_header(char separator = ',');  // with its newline
 // The cells of the key and of the value, and a newline. Requires: the value is an integer or bytes. A byte value that a
 // reader would take for an integer is written as base64.
-void append_csv_pair(std::string_view key, const ValueView& value, std::string* out);
+void append_csv_pair(std::string_view key, const ValueView& value, std::string* out, char separator = ',');
 
 // The bytes that a cell stands for. They are those of the cell, or of `decoded`. Empty: the cell holds wrong base64.
 std::optional<std::string_view> bytes_of_cell(std::string_view cell, std::string* decoded);

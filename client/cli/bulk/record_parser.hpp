@@ -18,6 +18,7 @@ enum class BulkFormat : std::uint8_t { json_lines, csv };
 struct CsvColumns {
   std::string key = "key", value = "value";  // their names in the header
   bool values_as_bytes = false;              // bytes, also where a value is written as an integer
+  char separator = ',';                      // between cells; is_csv_separator() (pair_text.hpp)
 };
 
 struct Record {  // its views are valid until the parser takes the next line

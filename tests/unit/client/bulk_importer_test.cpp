@@ -209,6 +209,24 @@ TEST_F(BulkImporter, AnotherInputIsRefused) {
   EXPECT_EQ(integers()["taken"], 5);
 }
 
+TEST_F(BulkImporter, AnImportGoesOnWithItsOwnSeparatorOnly) {
+  ImportOptions options = csv_options(Existing::overwrite, kPosition);
+  import("key,value\na,1\n", options);
+  const auto records = [this] {
+    return Json::parse(std::get<std::string>(database_.state().at(kPosition).value))["records"].text();
+  };
+  EXPECT_EQ(records(), "csv with the columns key and value") << "as before there was a choice";
+  options.columns.separator = ';';
+  EXPECT_EQ(import("key;value\na;1\n", options).error.code, ErrorCode::failed_precondition);
+  database_.erase(kPosition);
+  EXPECT_EQ(import("key;value\na;2\n", options).totals.written, 1u);
+  EXPECT_EQ(records(), "csv with the columns key and value, separated by ;");
+  EXPECT_EQ(integers(), (Integers{{"a", 2}}));
+  EXPECT_EQ(import("key;value\na;2\nb;3\n", options).totals.written, 1u);
+  options.columns.separator = ',';
+  EXPECT_EQ(import("key;value\na;2\nb;3\n", options).error.code, ErrorCode::failed_precondition);
+}
+
 TEST_F(BulkImporter, AWrongInputDoesNotEndARunThatIsUnderWay) {
   import("key,value\na,1\nb,2\n", csv_options(Existing::overwrite, kPosition));
   const FakeDatabase::State before = database_.state();

@@ -68,10 +68,16 @@ std::string json_of(const Pairs& pairs) {
   return out;
 }
 
-std::string csv_of(const Pairs& pairs) {
-  std::string out(kCsvHeader);
-  for (const auto& [key, value] : pairs) append_csv_pair(key, view(value), &out);
+std::string csv_of(const Pairs& pairs, char separator = ',') {
+  std::string out = csv_header(separator);
+  for (const auto& [key, value] : pairs) append_csv_pair(key, view(value), &out, separator);
   return out;
+}
+
+CsvColumns separated_by(char separator) {
+  CsvColumns columns;
+  columns.separator = separator;
+  return columns;
 }
 
 std::string bytes(const char* text, std::size_t size) { return {text, size}; }
@@ -116,6 +122,22 @@ TEST(BulkText, CellsAreQuotedWhereItIsNeeded) {
             "key,value\n\"a,b\",\"say \"\"hi\"\"\"\n\" c\",\"d \"\n\"e\nf\",\"g\r\n\"\n");
 }
 
+TEST(BulkText, CellsMayHaveAnotherSeparator) {
+  const Pairs pairs = {{"a,b", std::int64_t{-5}}, {"c;d", "e\tf"}, {"\xff", "7"}};
+  EXPECT_EQ(csv_of(pairs, ';'), "key;value\na,b;-5\n\"c;d\";e\tf\nb64:/w==;b64:Nw==\n");
+  EXPECT_EQ(csv_of(pairs, '\t'), "key\tvalue\na,b\t-5\nc;d\t\"e\tf\"\nb64:/w==\tb64:Nw==\n");
+  for (const char separator : {';', '\t', '|'}) {
+    EXPECT_EQ(parse_csv(csv_of(pairs, separator), separated_by(separator)).pairs, pairs) << separator;
+  }
+  EXPECT_EQ(parse_csv("key;value\r\n\"a;\"\"b\";1,5\r\n", separated_by(';')).pairs, (Pairs{{"a;\"b", "1,5"}}));
+}
+
+TEST(BulkText, ASeparatorIsInNoNumberAndInNoBase64) {
+  for (const char c : std::string(",;|\t#!.~")) EXPECT_TRUE(is_csv_separator(c)) << c;
+  for (const char c : std::string("\"+-/:= aZ09\n\r\x7f\xff") + std::string(1, '\0'))
+    EXPECT_FALSE(is_csv_separator(c)) << c;
+}
+
 // A byte string that is likely to have what a format must escape.
 std::string random_bytes(std::mt19937_64* random, std::size_t least) {
   static const std::vector<std::string> kPieces = {
@@ -146,11 +168,13 @@ TEST(BulkText, WhatIsWrittenIsReadBack) {
     Pairs pairs;
     for (std::size_t i = random() % 5; i > 0; --i) pairs.emplace_back(random_bytes(&random, 1), random_value(&random));
     SCOPED_TRACE("seed " + std::to_string(seed) + " round " + std::to_string(round));
-    const Parsed json = parse_json(json_of(pairs)), csv = parse_csv(csv_of(pairs));
+    const char separator = std::string(",,;\t|")[random() % 5];
+    const std::string text = csv_of(pairs, separator);
+    const Parsed json = parse_json(json_of(pairs)), csv = parse_csv(text, separated_by(separator));
     ASSERT_EQ(json.problems, std::vector<std::string>());
-    ASSERT_EQ(csv.problems, std::vector<std::string>()) << csv_of(pairs);
+    ASSERT_EQ(csv.problems, std::vector<std::string>()) << text;
     ASSERT_EQ(json.pairs, pairs) << json_of(pairs);
-    ASSERT_EQ(csv.pairs, pairs) << csv_of(pairs);
+    ASSERT_EQ(csv.pairs, pairs) << text;
     ASSERT_EQ(lines_of(json_of(pairs)).size(), pairs.size());  // each pair is one line
   }
 }
@@ -188,6 +212,26 @@ TEST(CsvRecords, AWrongHeaderEndsEverything) {
     ASSERT_EQ(parsed.problems.size(), 1u) << text;
     EXPECT_EQ(parsed.problems[0].substr(0, problem.size()), problem) << text;
   }
+}
+
+TEST(CsvRecords, AWrongHeaderIsShownAndAnotherSeparatorIsHintedAt) {
+  const auto hint_of = [](const std::string& text, char separator = ',') {
+    const auto parser = make_csv_parser(separated_by(separator));
+    parse(parser.get(), text);
+    return parser->hint();
+  };
+  const std::string end = "; the first line must be a header with the columns key and value";
+  EXPECT_EQ(parse_csv("name,k;v\na,1\n").problems,
+            std::vector<std::string>{"there is no column key; the header was read as \"name\", \"k;v\"" + end});
+  EXPECT_EQ(hint_of("key;value\na;1\n"), "the header has \";\"; if this separates its cells, give --separator ';'");
+  EXPECT_EQ(hint_of("\"key\";\"value\"\n\"a\";1\n"), hint_of("key;value\n"));
+  EXPECT_EQ(hint_of("key\tvalue\na\t1\n"), "the header has a tab; if this separates its cells, give --separator tab");
+  EXPECT_EQ(hint_of("key,value\na,1\n", ';'), "the header has \",\"; if this separates its cells, give no --separator");
+  EXPECT_EQ(hint_of("{\"key\": \"a\"}\n").substr(0, 24), "the input is read as CSV");
+  EXPECT_EQ(hint_of("a b\n"), "");
+  EXPECT_EQ(hint_of("key,value,x;y\na,1,2\n,1,2\n"), "") << "the header is right";
+  const std::string long_header = parse_csv(std::string(198, 'x') + "\xC3\xA4,b\n").problems.at(0);
+  EXPECT_NE(long_header.find(std::string(198, 'x') + "...; the first line"), std::string::npos) << long_header;
 }
 
 TEST(CsvRecords, EachBadRowIsToldAndTheNextOneIsRead) {
