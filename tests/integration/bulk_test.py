@@ -281,6 +281,18 @@ class Bulk(unittest.TestCase):
                                "  imported: all lines before line 5\n")
         self.assertEqual(self.pairs("stop/"), {b"stop/a": 1, b"stop/b": 2})
 
+    def test_an_import_that_stops_at_once_has_imported_nothing(self):
+        for text in (b"no header\n", b"key,value\n,1\n", b"key,value\n\n\n,1\nnothing/a,1\n"):
+            said = self.kilokv("import", "--format", "csv", stdin=text, code=2)[1]
+            self.assertEqual(said.splitlines()[-1], "  imported: nothing")
+        self.assertEqual(self.kilokv("import", stdin=b"no JSON\n", code=2)[1].splitlines()[-1], "  imported: nothing")
+        words = ("import", "--format", "csv", "--position-key", "import/nothing")
+        self.kilokv(*words, stdin=b"key,value\nnothing/b,1\n")
+        # An earlier run has imported something.
+        said = self.kilokv(*words, stdin=b"key,value\nnothing/b,1\n,2\n", code=2)[1]
+        self.assertIn("  imported: all lines before line 3\n", said)
+        self.clear("nothing/")
+
     def test_bad_lines_are_set_aside(self):
         rows = [b"key,value", b"aside/a,1", b",2", b"aside/\xff,3", b"aside/d,9223372036854775808", b"\"aside/\n\"e,5",
                 b"\"aside/f\ng\",6", b"aside/h", b"k" * 1025 + b",8", b"aside/i," + b"v" * ((1 << 20) + 1), b"aside/j,10",
@@ -330,7 +342,7 @@ class Bulk(unittest.TestCase):
         self.put(there)
         _, said = self.kilokv("import", path, "--existing", "refuse", "--position-key", "import/exist", code=2)
         self.assertIn("kilokv: line 2: the key exists already\n", said)
-        self.assertIn("  imported: all lines before line 2\n", said)
+        self.assertIn("  imported: nothing\n", said)
         self.assertEqual(self.pairs("exist/"), there)
 
     def test_a_pipe_is_imported_before_it_ends(self):

@@ -76,9 +76,13 @@ void print_summary(const CommonOptions& common, const ImportArguments& arguments
 void tell_how_far(const ImportArguments& arguments, const ImportReport& report) {
   if (!report.has_begun) return;
   const SenderTotals& totals = report.totals;
-  std::cerr << "  imported: all lines before line " << totals.line;
-  if (totals.line_max > totals.line) std::cerr << ", and lines after it, up to line " << totals.line_max - 1;
-  std::cerr << '\n';
+  if (totals.written + totals.kept == 0 && !report.continued_at) {
+    std::cerr << "  imported: nothing\n";
+  } else {
+    std::cerr << "  imported: all lines before line " << totals.line;
+    if (totals.line_max > totals.line) std::cerr << ", and lines after it, up to line " << totals.line_max - 1;
+    std::cerr << '\n';
+  }
   const bool has_position = !arguments.options.position_key.empty();
   if (has_position) {
     std::cerr << "  hint: run the same command again: it goes on after what was imported\n";
