@@ -139,7 +139,9 @@ class Bulk(unittest.TestCase):
         for form in ("jsonl", "csv"):
             self.clear()
             out, _ = self.kilokv("import", files[form])
-            self.assertRegex(out.decode(), rf"^imported {len(pairs)} records in ")
+            integers = sum(isinstance(value, int) for value in pairs.values())
+            self.assertRegex(out.decode(), rf"^imported {len(pairs)} records \({integers} as integers, "
+                                           rf"{len(pairs) - integers} as bytes\) in ")
             self.assertEqual(self.pairs(), pairs)
             for other in ("jsonl", "csv"):
                 self.assertEqual(self.export("--format", other), files[other].read_bytes(), f"{other} after {form}")
@@ -271,6 +273,19 @@ class Bulk(unittest.TestCase):
         self.kilokv(*words, "--separator", ";", stdin=b"key;value\nsep/d;1\n")
         said = self.kilokv(*words, stdin=b"key;value\nsep/d;1\n", code=5)[1]
         self.assertIn("is that of an import of csv with the columns key and value, separated by ;", said)
+
+    def test_numbers_that_are_no_integers(self):
+        path = self.file("numbers.csv", "key,value\nn/a,7\nn/b,007\nn/c, 7\nn/d,1e3\nn/e,1.5\n")
+        summary = json.loads(self.kilokv("--output", "json", "import", path)[0])
+        self.assertEqual((summary["written"], summary["integers"], summary["byte_values"]), (5, 1, 4))
+        self.assertEqual(self.pairs("n/"), {b"n/a": 7, b"n/b": b"007", b"n/c": b" 7", b"n/d": b"1e3", b"n/e": b"1.5"})
+        self.clear("n/")
+        said = self.kilokv("import", path, "--integers", code=2)[1]
+        self.assertIn('kilokv: line 3: the value "007" is not written as integers are printed', said)
+        self.kilokv("import", path, "--integers", "--bad-lines", self.folder / "numbers.jsonl", code=1)
+        self.assertEqual(self.pairs("n/"), {b"n/a": 7})
+        self.assertEqual([line["line"] for line in self.bad_lines("numbers.jsonl")], [3, 4, 5, 6])
+        self.assertIn("--integers and --bytes", self.kilokv("import", path, "--integers", "--bytes", code=2)[1])
 
     def test_a_bad_line_stops_the_import(self):
         path = self.file("bad.csv", "key,value\nstop/a,1\nstop/b,2\n\nstop/\"c,3\nstop/d,4\n")

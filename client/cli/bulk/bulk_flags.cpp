@@ -121,6 +121,9 @@ void add_import(CLI::App* app, const CommonOptions* common, std::function<ExitCo
   add_format(command, &a->format);
   add_columns(command, &a->options.columns);
   add_separator(command, &a->options.columns.separator);
+  command->add_flag("--integers", a->options.integers_only,
+                    "refuse a value that is not written as an integer, such as 007 or 1.5, which makes it a bad line; "
+                    "default: it is stored as bytes");
   const std::map<std::string, Existing> modes = {
       {"overwrite", Existing::overwrite}, {"keep", Existing::keep}, {"refuse", Existing::refuse}};
   command

@@ -74,6 +74,11 @@ std::size_t Chunk::count(Use use) const {
   return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), is_so));
 }
 
+std::size_t Chunk::integers() const {
+  const auto is_so = [](const Entry& entry) { return entry.use == Use::write && entry.is_integer; };
+  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), is_so));
+}
+
 std::vector<std::size_t> Chunk::written() const {
   std::vector<std::size_t> all;
   for (std::size_t i = 0; i < entries_.size(); ++i) {

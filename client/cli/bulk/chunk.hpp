@@ -78,6 +78,7 @@ class Chunk {
   std::vector<Entry>& entries() { return entries_; }
   const std::vector<Entry>& entries() const { return entries_; }
   std::size_t count(Use use) const;
+  std::size_t integers() const;  // of those that are to be written
 
   // The transaction. Appends nothing, and returns false, if it would have no operation. `may_wait`: the transaction
   // before it may not have run yet.

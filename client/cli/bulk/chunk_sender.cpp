@@ -229,6 +229,7 @@ void ChunkSender::end(Open* open, bool is_done) {
   if (is_done) {
     const Chunk& chunk = *open->chunk;
     totals_.written += chunk.count(Chunk::Use::write);
+    totals_.integers += chunk.integers();
     totals_.kept += chunk.count(Chunk::Use::keep_existing);
     totals_.left_out += chunk.count(Chunk::Use::leave_out);
     totals_.line_max = std::max(totals_.line_max, chunk.next_line());

@@ -27,6 +27,7 @@ namespace kilokv::client {
 
 struct SenderTotals {
   std::uint64_t written = 0, kept = 0;  // records
+  std::uint64_t integers = 0;           // of those that were written; the others have bytes
   std::uint64_t left_out = 0;           // records that were refused, or that the server did not take
   std::uint64_t unknown = 0;            // records of chunks whose outcome is not known
   std::uint64_t line = 1;               // all lines before it are done

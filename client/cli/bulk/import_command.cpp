@@ -47,6 +47,8 @@ nlohmann::ordered_json summary_of(const ImportReport& report) {
   return {{"lines", report.lines},
           {"bytes", report.bytes},
           {"written", totals.written},
+          {"integers", totals.integers},
+          {"byte_values", totals.written - totals.integers},
           {"kept", totals.kept},
           {"bad_lines", report.bad_lines},
           {"continued_at_line", report.continued_at ? nlohmann::json(*report.continued_at) : nlohmann::json()},
@@ -60,8 +62,9 @@ void print_summary(const CommonOptions& common, const ImportArguments& arguments
     return;
   }
   const SenderTotals& totals = report.totals;
-  std::cout << "imported " << bench::grouped(totals.written) << " records in " << bench::seconds(report.elapsed_us)
-            << ", " << rate_text(totals.written + totals.kept, report.elapsed_us);
+  std::cout << "imported " << bench::grouped(totals.written) << " records (" << bench::grouped(totals.integers)
+            << " as integers, " << bench::grouped(totals.written - totals.integers) << " as bytes) in "
+            << bench::seconds(report.elapsed_us) << ", " << rate_text(totals.written + totals.kept, report.elapsed_us);
   if (report.continued_at) std::cout << "; continued at line " << *report.continued_at;
   if (arguments.options.existing == Existing::keep) {
     std::cout << "; " << bench::grouped(totals.kept) << " existing keys were kept";
@@ -136,6 +139,9 @@ std::string problem_of(const ImportArguments& arguments, BulkFormat format) {
     return "--key-column, --value-column, --bytes and --separator are for CSV, and the input is JSON lines; --format "
            "csv "
            "reads CSV";
+  }
+  if (arguments.options.integers_only && columns.values_as_bytes) {
+    return "--integers and --bytes exclude each other: give one of them";
   }
   if (columns.key == columns.value) {
     return "--key-column and --value-column name the same column: " + key_text(columns.key);

@@ -22,14 +22,22 @@ constexpr std::size_t kTextBytesMax = std::size_t{8} << 20;    // of a chunk, wi
 constexpr std::size_t kProblemBytesMax = 300;  // a problem may show a part of the input, which may be long
 
 std::string records_text(const ImportOptions& options) {
-  if (options.format == BulkFormat::json_lines) return "jsonl";
+  const char* integers = options.integers_only ? ", integers only" : "";
+  if (options.format == BulkFormat::json_lines) return std::string("jsonl") + integers;
   const CsvColumns& columns = options.columns;
   std::string text = "csv with the columns " + key_text(columns.key) + " and " + key_text(columns.value) +
                      (columns.values_as_bytes ? " as bytes" : "");
   if (columns.separator != ',') {
     text += std::string(", separated by ") + (columns.separator == '\t' ? "tab" : std::string(1, columns.separator));
   }
-  return text;
+  return text + integers;
+}
+
+std::string no_integer(std::string_view value) {
+  constexpr std::size_t kShownMax = 40;
+  const std::string_view shown = value.substr(0, kShownMax);
+  return "the value \"" + key_text(shown) + (shown.size() < value.size() ? "..." : "") +
+         "\" is not written as integers are printed, and would be bytes (--integers)";
 }
 
 std::string unreadable() { return "cannot read the input: " + std::generic_category().message(errno); }
@@ -246,6 +254,8 @@ bool Importer::take_line(std::string_view line) {
 bool Importer::take_record(std::string_view text) {
   const Record& record = parser_->record();
   if (record.key == options_.position_key) return refuse(text, "the key is that of --position-key");
+  const auto* bytes = std::get_if<std::string_view>(&record.value);
+  if (options_.integers_only && bytes != nullptr) return refuse(text, no_integer(*bytes));
   if (must_flush_before(record) && !flush()) return false;
   chunk_->add_record(text, part_lines_, record);
   if (options_.existing != Existing::overwrite) keys_.insert(hash_of(record.key));

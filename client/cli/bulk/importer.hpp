@@ -24,6 +24,7 @@ namespace kilokv::client {
 struct ImportOptions {
   BulkFormat format = BulkFormat::json_lines;
   CsvColumns columns;
+  bool integers_only = false;  // a value that is no integer makes its line a bad one
   Existing existing = Existing::overwrite;
   std::string bad_lines_file;       // empty: a bad line stops the import
   std::string position_key;         // empty: none

@@ -174,6 +174,37 @@ TEST_F(BulkImporter, ARecordThatTheServerDoesNotTakeIsABadLine) {
             "the value has 401 bytes, and the server takes 400 bytes (--value-bytes-max of kilokvd)");
 }
 
+TEST_F(BulkImporter, IntegersAreCounted) {
+  const std::string text = "key,value\na,1\nb,007\nc,-5\nd, 7\ne,1e3\nf,\ng,1\n";
+  database_.put("c", 1000);
+  const ImportReport report = import(text, csv_options(Existing::keep));
+  EXPECT_EQ(report.totals.written, 6u);
+  EXPECT_EQ(report.totals.integers, 2u);
+  EXPECT_EQ(report.totals.kept, 1u);
+}
+
+TEST_F(BulkImporter, OnlyIntegersAreTakenIfThisIsWanted) {
+  ImportOptions options = csv_options(Existing::overwrite, kPosition);
+  options.integers_only = true;
+  const ImportReport stopped = import("key,value\na,1\nb,007\nc,2\n", options);
+  ASSERT_TRUE(stopped.stopped_at);
+  EXPECT_EQ(stopped.stopped_at->line, 3u);
+  EXPECT_EQ(stopped.stopped_at->problem,
+            "the value \"007\" is not written as integers are printed, and would be bytes (--integers)");
+  EXPECT_EQ(integers(), (Integers{{"a", 1}}));
+  EXPECT_EQ(import("key,value\na,1\nb,7\nc,2\n", options).totals.integers, 2u);
+  // An import goes on only as it began.
+  options.integers_only = false;
+  EXPECT_EQ(import("key,value\na,1\nb,7\nc,2\n", options).error.code, ErrorCode::failed_precondition);
+  options.integers_only = true;
+  database_.erase(kPosition);
+  options.format = BulkFormat::json_lines;
+  options.bad_lines_file = folder_.path("bad");
+  const ImportReport report = import("{\"key\": \"a\", \"value\": 3}\n{\"key\": \"b\", \"value\": \"4\"}\n", options);
+  EXPECT_EQ(report.totals.written, 1u);
+  EXPECT_EQ(bad_lines(), (std::vector<std::int64_t>{2}));
+}
+
 TEST_F(BulkImporter, ThePositionKeyIsNoRecord) {
   const ImportReport report =
       import("key,value\na,1\n" + std::string(kPosition) + ",2\n", csv_options(Existing::overwrite, kPosition));
