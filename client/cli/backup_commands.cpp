@@ -32,8 +32,10 @@ CLI::App* add_command(CLI::App* app, const char* name, const char* description, 
 
 // An error of a command that works on files.
 ExitCode report_status(const Status& status) {
-  std::cerr << "kilokv: " << to_string(status.code()) << ": " << status.message() << '\n';
-  return status.code() == StatusCode::invalid_argument ? ExitCode::usage : ExitCode::other;
+  const bool is_wrong_input = status.code() == StatusCode::invalid_argument;
+  std::cerr << "kilokv: " << (is_wrong_input ? "" : std::string(to_string(status.code())) + ": ") << status.message()
+            << '\n';
+  return is_wrong_input ? ExitCode::usage : ExitCode::other;
 }
 
 nlohmann::json json_of(const Summary& summary) {
@@ -119,9 +121,9 @@ ExitCode run_check(const CommonOptions& common, const std::string& path) {
   return with_memory([&] {
     const auto tell = [&](const std::string& damage) { tell_damage(common, damage); };
     std::error_code error;
-    const bool is_file = std::filesystem::is_regular_file(path, error);
+    const bool is_directory = std::filesystem::is_directory(path, error);
     const Result<Summary> summary =
-        is_file ? server::offline::check_backup(path, tell) : server::offline::check_directory(path, tell);
+        is_directory ? server::offline::check_directory(path, tell) : server::offline::check_backup(path, tell);
     if (!summary.ok()) return report_status(summary.status());
     print(common, *summary);
     return summary->damages == 0 ? ExitCode::ok : ExitCode::not_done;

@@ -135,11 +135,13 @@ Result<bool> FileWriter::is_ours() const {
   return refused(partial_ + " is another name of a file that may be a backup; remove this name");
 }
 
-// What an earlier run has left. An end that was not written whole is cut off. Other damage makes the whole file
-// useless. A file that is complete is useless, too: no server was asked, so it would pass off old data as a new backup.
+// What an earlier run has left. A file of another kind is not touched. An end that was not written whole is cut off.
+// Other damage makes the whole file useless. A file that is complete is useless, too: no server was asked, so it would
+// pass off old data as a new backup.
 Status FileWriter::read_partial() {
   FrameFile file(partial_);
   if (Status status = file.open(); !status.ok()) return status;
+  if (Status status = file.check_is_backup(); !status.ok()) return status;
   storage::Frame frame;
   for (;;) {
     const Result<bool> has_more = file.next(&frame);

@@ -1,18 +1,46 @@
 #include "server/offline/check.hpp"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "server/core/hex.hpp"
 #include "server/offline/assertions.hpp"
 #include "server/offline/frame_file.hpp"
 #include "server/offline/loader.hpp"
+#include "server/storage/acknowledged_file.hpp"
 #include "server/storage/backup_visit.hpp"
 #include "server/storage/check.hpp"
+#include "server/storage/data_directory.hpp"
+#include "server/storage/wal_tag.hpp"
 
 namespace kilokv::server::offline {
 
+namespace {
+
+// Whether it is a directory that nobody would take for a damaged database.
+bool has_nothing_of_a_database(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return false;
+  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    for (const char* known :
+         {"CURRENT", storage::kAcknowledgedFileName, storage::kWalTagFileName, storage::kCreationFileName}) {
+      if (name == known) return false;
+    }
+    if (name.starts_with("MANIFEST-") || name.ends_with(".sst")) return false;
+  }
+  return !error;
+}
+
+}  // namespace
+
 // The hash is compared only if nothing was damaged: otherwise it differs for sure.
 Result<Summary> check_directory(const std::string& path, const TellDamage& tell) {
+  if (has_nothing_of_a_database(path)) {
+    return Status(StatusCode::invalid_argument,
+                  path + " is no data directory and no archive: no file in it is of a database");
+  }
   explain_assertions(path);
   StorageOptions options;
   options.data_dir = path;
@@ -46,6 +74,7 @@ class BackupCheck {
   // Not ok: the backup cannot be checked.
   Status run() {
     if (Status status = file_.open(); !status.ok()) return status;
+    if (Status status = file_.check_is_backup(); !status.ok()) return status;
     for (storage::Frame frame;;) {
       const Result<bool> has_more = file_.next(&frame);
       if (!has_more.ok()) {

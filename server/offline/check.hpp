@@ -14,10 +14,11 @@
 namespace kilokv::server::offline {
 
 // Checks the database in a data directory. `tell` is told of each damage. The result is not ok if the check could not
-// be made: there is no database, a server uses it, or its format is newer.
+// be made. INVALID_ARGUMENT: the directory has no file of a database. FAILED_PRECONDITION: it cannot be read, a server
+// uses it, or its format is newer.
 Result<Summary> check_directory(const std::string& path, const TellDamage& tell);
 
-// The same for the file of a backup.
+// The same for the file of a backup. INVALID_ARGUMENT: it is no backup.
 Result<Summary> check_backup(const std::string& path, const TellDamage& tell);
 
 }  // namespace kilokv::server::offline

@@ -1,15 +1,44 @@
 #include "server/offline/frame_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <string_view>
 #include <system_error>
+
+#include "server/storage/bytes.hpp"
 
 namespace kilokv::server::offline {
 namespace {
 
 std::string reason() { return std::generic_category().message(errno); }
+
+bool is_zero(std::string_view bytes) { return bytes.find_first_not_of('\0') == std::string_view::npos; }
+
+// Whether these are the first bytes of a backup, or damaged ones. `head`: up to kFrameHeadBytes.
+bool may_begin_a_backup(std::string_view head) {
+  std::string magic;
+  storage::put(&magic, storage::kFrameMagic);
+  int flipped = 0;
+  for (std::size_t i = 0; i < std::min(head.size(), magic.size()); ++i) {
+    flipped += std::popcount(static_cast<unsigned char>(head[i] ^ magic[i]));
+  }
+  if (flipped <= 2 || is_zero(head)) return true;
+  if (head.size() < storage::kFrameHeadBytes) return false;
+  // The index, and the checksum of the frame before it.
+  return storage::load<std::uint32_t>(head.data() + 4) == static_cast<std::uint32_t>(storage::FrameKind::header) &&
+         is_zero(head.substr(8, 12));
+}
+
+// Whether a file of an archive begins so.
+bool begins_an_archive_file(std::string_view head) {
+  return head.size() >= storage::kFrameHeadBytes && storage::load<std::uint32_t>(head.data()) == storage::kFrameMagic &&
+         storage::load<std::uint32_t>(head.data() + 4) == static_cast<std::uint32_t>(storage::FrameKind::archive);
+}
 
 }  // namespace
 
@@ -35,6 +64,18 @@ Status FrameFile::read(std::size_t bytes) {
     if (got == 0) return {};
   }
   return {};
+}
+
+Status FrameFile::check_is_backup() {
+  const auto other = [this](const std::string& what) {
+    return Status(StatusCode::invalid_argument, path_ + " is no backup: " + what);
+  };
+  struct stat found = {};
+  if (::fstat(file_, &found) == 0 && S_ISDIR(found.st_mode)) return other("it is a directory");
+  if (Status status = read(storage::kFrameHeadBytes); !status.ok()) return status;
+  const std::string_view head = std::string_view(buffer_).substr(0, storage::kFrameHeadBytes);
+  if (begins_an_archive_file(head)) return other("it is a file of an archive, and the archive is the directory");
+  return may_begin_a_backup(head) ? Status() : other("it does not begin as one");
 }
 
 Result<bool> FrameFile::next(storage::Frame* frame) {

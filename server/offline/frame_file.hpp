@@ -20,6 +20,11 @@ class FrameFile {
   // FAILED_PRECONDITION: the file cannot be read.
   Status open();
 
+  // Whether the file may be a backup. It is one, or a damaged one, if it begins as a backup does but for two bits, with
+  // zeros, or with the head of a first frame. INVALID_ARGUMENT: it is something else, and the message says what is
+  // known of it. Requires: next() was not called yet.
+  Status check_is_backup();
+
   // Reads the next frame. False: the file has ended. DATA_LOSS: the frame is damaged; if `can_go_on()`, the next call
   // reads the frame after it. The frame is valid until the next call.
   Result<bool> next(storage::Frame* frame);

@@ -100,21 +100,20 @@ Status check_target(const std::string& directory) {
   return refused(directory + " is there already, and is not empty; a restore makes a new directory");
 }
 
-// Gives the frames of a file to `take`, until `is_enough` or the end. An error names the file and the place.
+// Gives the frames of an open file to `take`, until `is_enough` or the end. An error names the file and the place.
 Status each_frame(
-    const std::string& path, const std::function<Status(const storage::Frame&)>& take,
+    FrameFile* file, const std::function<Status(const storage::Frame&)>& take,
     const std::function<bool()>& is_enough = [] { return false; }) {
-  FrameFile file(path);
-  if (Status status = file.open(); !status.ok()) return status;
   storage::FrameChain chain;
   for (storage::Frame frame; !is_enough();) {
-    const Result<bool> has_more = file.next(&frame);
+    const Result<bool> has_more = file->next(&frame);
     if (!has_more.ok()) return has_more.status();
     if (!*has_more) return {};
     Status status = chain.check(frame);
     if (status.ok()) status = take(frame);
     if (status.ok()) continue;
-    return {status.code(), status.reason(), path + ", byte " + std::to_string(file.offset()) + ": " + status.message()};
+    return {status.code(), status.reason(),
+            file->path() + ", byte " + std::to_string(file->offset()) + ": " + status.message()};
   }
   return {};
 }
@@ -156,7 +155,10 @@ class Restore {
     const storage::BackupUntil until{options_.batch, options_.time_us};
     AsOf target(until, writer->get());
     storage::BackupVisit visit(&target, until);
-    Status status = each_frame(options_.backup, [&visit](const storage::Frame& frame) { return visit.take(frame); });
+    FrameFile backup(options_.backup);
+    Status status = backup.open();
+    if (status.ok()) status = backup.check_is_backup();
+    if (status.ok()) status = each_frame(&backup, [&visit](const storage::Frame& frame) { return visit.take(frame); });
     if (!status.ok()) return status;
     if (!visit.complete()) return Status(StatusCode::data_loss, options_.backup + ": the end is missing");
     if (!options_.archive.empty()) status = read_archive(&visit);
@@ -186,8 +188,10 @@ class Restore {
                        std::to_string(file.first_batch - 1) + "; restore to batch " + std::to_string(last) +
                        ", or use a later backup");
       }
+      FrameFile frames(file.path);
+      if (Status status = frames.open(); !status.ok()) return status;
       Status status = each_frame(
-          file.path, [visit](const storage::Frame& frame) { return visit->take(frame); },
+          &frames, [visit](const storage::Frame& frame) { return visit->take(frame); },
           [visit] { return visit->is_enough(); });
       if (!status.ok()) return status;
       // A file that was cut after a frame would pass for a shorter one.

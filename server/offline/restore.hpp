@@ -27,8 +27,8 @@ struct RestoreOptions {
   std::function<void(const std::string& what)> warn = {};
 };
 
-// Errors: DATA_LOSS: the backup or the archive is damaged; FAILED_PRECONDITION: the wanted batch or time is not in
-// them, or the directory cannot be used.
+// Errors: DATA_LOSS: the backup or the archive is damaged; INVALID_ARGUMENT: the file is no backup;
+// FAILED_PRECONDITION: the wanted batch or time is not in them, or the directory cannot be used.
 Result<Summary> restore(const RestoreOptions& options);
 
 }  // namespace kilokv::server::offline

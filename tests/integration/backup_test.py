@@ -151,9 +151,24 @@ class CheckTest(WithFolder):
         _, said = kilokv("check", self.folder / "missing", codes=(5,))
         self.assertIn("FAILED_PRECONDITION", said)
         self.assertFalse((self.folder / "missing").exists())
-        (self.folder / "file").write_bytes(b"no backup at all" * 100)
-        _, said = kilokv("check", self.folder / "file", codes=(1,))
-        self.assertIn("no frame of a backup begins here", said)
+        file, directory = self.folder / "file", self.folder / "directory"
+        file.write_bytes(b"no backup at all" * 100)
+        directory.mkdir()
+        (directory / "letter").write_text("Dear reader")
+        for words, wanted in ((("check", file), f"{file} is no backup: it does not begin as one"),
+                              (("check", directory), f"{directory} is no data directory and no archive: no file in it is of a "
+                                                     "database"),
+                              (("restore", file, self.folder / "new"), f"{file} is no backup: it does not begin as one"),
+                              (("restore", directory, self.folder / "new"), f"{directory} is no backup: it is a directory")):
+            _, said = kilokv(*words, codes=(2,))
+            self.assertEqual(said, f"kilokv: {wanted}\n")
+        self.assertFalse((self.folder / "new").exists())
+        # A backup would go on with the partial file. This one is somebody else's.
+        partial = self.folder / "letter.partial"
+        partial.write_text("Dear reader")
+        _, said = kilokv("backup", self.folder / "letter", codes=(2,))
+        self.assertIn(f"{partial} is no backup", said)
+        self.assertEqual(partial.read_text(), "Dear reader")
 
 
 class BackupTest(WithFolder):
