@@ -152,14 +152,55 @@ class Progress {
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
 };
 
-// One try of the stream. Empty: it is complete. `failed` says what is wrong with the file, or with what came.
+// Waits between the tries of a backup, longer each time, and says why: once, until the reason is another one.
+class Retries {
+ public:
+  explicit Retries(std::uint64_t retry_us) : retry_(std::min<std::uint64_t>(retry_us, kYearUs)) {}
+
+  void note_progress() {
+    last_progress_ = Clock::now();
+    delay_ = kDelayMin;
+    told_.clear();
+  }
+  bool is_late() const { return Clock::now() - last_progress_ > retry_; }
+  void wait(const Error& error, bool has_begun) {
+    const auto left = std::max<Clock::duration>(last_progress_ + retry_ - Clock::now(), Clock::duration::zero());
+    const std::string reason =
+        std::string(to_string(error.code)) + (error.reason.empty() ? error.message : error.reason);
+    if (reason != told_) tell(error, has_begun, left);
+    told_ = reason;
+    std::this_thread::sleep_for(std::min<Clock::duration>(delay_, left));
+    delay_ = std::min(2 * delay_, kDelayMax);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::uint64_t kYearUs = std::uint64_t{365} * 86400 * 1'000'000;
+  static constexpr std::chrono::milliseconds kDelayMin{500}, kDelayMax{5000};
+
+  static void tell(const Error& error, bool has_begun, Clock::duration left) {
+    const auto left_us = std::chrono::microseconds(std::chrono::ceil<std::chrono::seconds>(left)).count();
+    std::cerr << "kilokv: the backup "
+              << (has_begun ? "was interrupted, and goes on" : "has not begun, and tries again") << ": "
+              << error.message << "; without progress it is given up in " << format_duration(left_us)
+              << " (--retry-for)\n";
+  }
+
+  const std::chrono::microseconds retry_;
+  Clock::time_point last_progress_ = Clock::now();
+  std::chrono::milliseconds delay_ = kDelayMin;
+  std::string told_;  // the last reason; empty: none since something has come
+};
+
+// One try of the stream. Empty: the stream has ended. `failed` says what is wrong with the file, or with what came.
 Error read_stream(const CommonOptions& common, const BackupArguments& arguments, server::offline::BackupWriter* writer,
-                  Progress* progress, Status* failed) {
+                  Progress* progress, bool* has_connected, Status* failed) {
   ClientOptions options = common.server;
   options.connect_timeout_us = common.timeout_us;
   options.request_timeout_us = common.timeout_us;
   const auto stream = BackupStream::connect(options);
   if (!stream) return stream.error();
+  *has_connected = true;
   BackupOptions wanted;
   wanted.bytes_per_second = arguments.bytes_per_second;
   if (const auto resume = writer->resume()) {
@@ -175,6 +216,9 @@ Error read_stream(const CommonOptions& common, const BackupArguments& arguments,
     return failed->ok() && !writer->is_complete();
   });
   writer->interrupted();
+  if (error || !failed->ok() || writer->is_complete()) return error;
+  error.code = ErrorCode::unavailable;
+  error.message = "the server has ended the stream before the end of the backup";
   return error;
 }
 
@@ -185,22 +229,21 @@ bool is_worth_a_retry(const Error& error) {
 }
 
 // Streams until the backup is complete. After a lost connection it goes on. If the server does not keep the snapshot
-// any more, it starts over, once in a row.
+// any more, it starts over, once in a row. A server that was never reached is not tried again, as in other commands.
 std::optional<ExitCode> stream_all(const CommonOptions& common, const BackupArguments& arguments,
                                    server::offline::BackupWriter* writer) {
-  using Clock = std::chrono::steady_clock;
   Progress progress;
-  auto last_progress = Clock::now();
+  Retries retries(arguments.retry_us);
   std::uint64_t bytes = writer->bytes();
-  bool starts_over = false;
+  bool starts_over = false, has_connected = false;
   while (!writer->is_complete()) {
     Status failed;
-    const Error error = read_stream(common, arguments, writer, &progress, &failed);
+    const Error error = read_stream(common, arguments, writer, &progress, &has_connected, &failed);
     if (!failed.ok()) return report_status(failed);
     if (writer->is_complete()) break;
     if (writer->bytes() != bytes) {
       bytes = writer->bytes();
-      last_progress = Clock::now();
+      retries.note_progress();
       starts_over = false;
     }
     if (error.code == ErrorCode::aborted && !starts_over) {
@@ -210,10 +253,8 @@ std::optional<ExitCode> stream_all(const CommonOptions& common, const BackupArgu
       bytes = 0;
       continue;
     }
-    const bool is_late = Clock::now() - last_progress > std::chrono::microseconds(arguments.retry_us);
-    if (error && (!is_worth_a_retry(error) || is_late)) return report(error);
-    std::cerr << "kilokv: the backup was interrupted, and goes on: " << error.message << '\n';
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    if (!has_connected || !is_worth_a_retry(error) || retries.is_late()) return report(error);
+    retries.wait(error, bytes != 0);
   }
   return std::nullopt;
 }
@@ -225,7 +266,10 @@ ExitCode run_backup(const CommonOptions& common, const BackupArguments& argument
     if (const std::string& why = (*writer)->forgotten(); !why.empty()) {
       std::cerr << "kilokv: " << why << "; the backup starts over\n";
     }
-    if (const auto code = stream_all(common, arguments, writer->get())) return *code;
+    if (const auto code = stream_all(common, arguments, writer->get())) {
+      (*writer)->remove_if_empty();
+      return *code;
+    }
     const Result<Summary> summary = (*writer)->finish();
     if (!summary.ok()) return report_status(summary.status());
     print(common, *summary);
@@ -295,8 +339,10 @@ void add_backup(CLI::App* app, const CommonOptions* common, std::function<ExitCo
       ->transform(size_in_bytes(std::uint64_t{64} << 10, std::uint64_t{1} << 40))
       ->option_text("SIZE, such as 4MiB");
   backup
-      ->add_option("--retry-for", a->retry_us,
-                   "time without progress after which an interrupted backup is given up; default 5m")
+      ->add_option(
+          "--retry-for", a->retry_us,
+          "time without progress after which an interrupted backup is given up; a server that is never reached "
+          "is not tried again; default 5m")
       ->transform(duration(0))
       ->option_text("DURATION");
   backup->add_flag("--no-verify", a->no_verify,

@@ -53,6 +53,7 @@ class FileWriter final : public BackupWriter {
   bool is_complete() const override { return visit_->complete(); }
   std::uint64_t bytes() const override { return bytes_; }
   const std::string& forgotten() const override { return forgotten_; }
+  void remove_if_empty() override;
   Result<Summary> finish() override;
 
  private:
@@ -202,6 +203,13 @@ Status FileWriter::write(std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
+}
+
+void FileWriter::remove_if_empty() {
+  struct stat locked = {};
+  const Result<bool> ours = is_ours();
+  if (!ours.ok() || !*ours || ::fstat(file_, &locked) != 0 || locked.st_size != 0) return;
+  ::unlink(partial_.c_str());  // if this fails, the file is in nobody's way
 }
 
 Result<Summary> FileWriter::finish() {

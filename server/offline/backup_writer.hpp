@@ -46,6 +46,8 @@ class BackupWriter {
   virtual std::uint64_t bytes() const = 0;  // in the file
   // Why open() has thrown away what was there. Empty: it has not.
   virtual const std::string& forgotten() const = 0;
+  // Removes the partial file if nothing is in it. Nothing can be taken after it.
+  virtual void remove_if_empty() = 0;
   // Compares the hash, makes the file durable, and gives it its name. Requires: it is complete. DATA_LOSS: the hash
   // differs; then the partial file stays, and the next open() begins it again.
   virtual Result<Summary> finish() = 0;

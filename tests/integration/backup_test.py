@@ -86,6 +86,10 @@ class Proxy:
             one.close()
 
     def close(self):
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)  # a close alone leaves it until the thread has accepted once more
+        except OSError:
+            pass
         self._listener.close()
         self.cut()
 
@@ -329,6 +333,37 @@ class BackupTest(WithFolder):
         self.assertIn("result=goes on", server.log.read_text())
         self.assertIn(f"state_hash\t{check(backup)['state_hash']}\n", printed)
 
+    def test_a_server_that_is_not_there_is_not_tried_again(self):
+        backup = self.folder / "never.backup"
+        began = time.monotonic()
+        _, said = kilokv("--endpoint", "127.0.0.1:1", "backup", backup, codes=(4,))
+        self.assertLess(time.monotonic() - began, 30 * SLOWER)
+        self.assertEqual(said.splitlines()[0],
+                         "kilokv: UNAVAILABLE: nothing listens at 127.0.0.1:1: the connection is refused")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_an_interruption_is_told_once(self):
+        server = self.big_server()
+        proxy = Proxy(server.endpoint)
+        self.addCleanup(proxy.close)
+        backup = self.folder / "slow.backup"
+        command = server.command("kilokv", "backup", backup, "--rate", "64KiB", "--retry-for", "6s")
+        command[command.index(server.endpoint)] = proxy.endpoint
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        partial = pathlib.Path(f"{backup}.partial")
+        until(lambda: partial.exists() and partial.stat().st_size > 0, "the first frames")
+        proxy.close()
+        _, said = process.communicate(timeout=120 * SLOWER)
+        self.assertEqual(process.returncode, 4, said)
+        told = [line for line in said.splitlines() if "was interrupted, and goes on" in line]
+        for line in told:
+            self.assertRegex(line, r"; without progress it is given up in \ds \(--retry-for\)$")
+        reasons = {line.split("; without progress")[0] for line in told}
+        self.assertGreater(len(told), 0, said)
+        self.assertEqual(len(reasons), len(told), said)
+        self.assertLessEqual(len(told), 3, said)
+        self.assertGreater(partial.stat().st_size, 0)
+
     def test_only_one_backup_at_a_time(self):
         server = self.big_server()
         backup = self.folder / "slow.backup"
@@ -337,6 +372,7 @@ class BackupTest(WithFolder):
                              capture_output=True, text=True, check=False)
         self.assertEqual(run.returncode, 4, run.stderr)
         self.assertIn("one backup at a time", run.stderr)
+        self.assertFalse((self.folder / "other.backup.partial").exists())
         # The same file: the lock refuses it, before the server is asked.
         before = partial.read_bytes()
         run = subprocess.run(server.command("kilokv", "backup", backup, "--retry-for", "0s"), capture_output=True,

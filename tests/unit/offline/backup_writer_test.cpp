@@ -118,6 +118,23 @@ TEST_F(BackupWriterTest, AnotherNameOfABackupIsNotTouched) {
   EXPECT_EQ(read_file(moved), all(frames_));
 }
 
+TEST_F(BackupWriterTest, OnlyAPartialFileWithNothingInItIsRemoved) {
+  {
+    const auto writer = open();
+    ASSERT_TRUE(std::filesystem::exists(partial_));
+    (*writer)->remove_if_empty();
+    EXPECT_FALSE(std::filesystem::exists(partial_));
+    // Another program may have the name now.
+    write_file(partial_, "");
+    (*writer)->remove_if_empty();
+    EXPECT_TRUE(std::filesystem::exists(partial_));
+  }
+  const auto writer = open();
+  take(writer->get(), {frames_[0]});
+  (*writer)->remove_if_empty();
+  EXPECT_EQ(read_file(partial_), frames_[0]);
+}
+
 // Nobody has asked a server for it: the data may be a week old.
 TEST_F(BackupWriterTest, ACompletePartialFileStartsOverAndSaysSo) {
   write_file(partial_, all(frames_));
