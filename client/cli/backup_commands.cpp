@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
@@ -62,7 +64,26 @@ nlohmann::json json_of(const Summary& summary) {
   return line;
 }
 
-void print(const CommonOptions& common, const Summary& summary) {
+// In UTC, as --to-time reads it.
+std::string utc(std::int64_t time_us) {
+  const std::time_t seconds = time_us / 1'000'000;
+  std::tm parts = {};
+  std::array<char, 32> text = {};
+  if (::gmtime_r(&seconds, &parts) == nullptr) return "";
+  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::array<char, 16> fraction = {};
+  static_cast<void>(std::snprintf(fraction.data(), fraction.size(), ".%06dZ", static_cast<int>(time_us % 1'000'000)));
+  return std::string(text.data(), size) + fraction.data();
+}
+
+std::string field_text(const std::string& name, const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (name != "time_us" || value == 0) return value.dump();
+  return value.dump() + " (" + utc(value.get<std::int64_t>()) + ")";
+}
+
+// `done`: what is said of a summary without damages that was compared with the hash of the state.
+void print(const CommonOptions& common, const Summary& summary, const std::string& done = "whole") {
   if (common.output == OutputFormat::json) {
     std::cout << json_of(summary).dump() << '\n';
     return;
@@ -72,13 +93,12 @@ void print(const CommonOptions& common, const Summary& summary) {
               << "; what is left was not compared with the hash of the state\n";
     return;
   }
-  std::cout << (summary.complete || summary.is_archive ? "whole\n" : "not verified\n");
+  std::cout << (summary.complete || summary.is_archive ? done : "not verified") << '\n';
   const nlohmann::json fields = json_of(summary);
   for (const char* name : {"batch", "checkpoint_batch", "first_log_batch", "next_version", "time_us", "state_hash",
                            "incarnation", "files", "records", "tombstones", "sessions", "users"}) {
     if (!fields.contains(name)) continue;
-    const nlohmann::json& value = fields[name];
-    std::cout << name << '\t' << (value.is_string() ? value.get<std::string>() : value.dump()) << '\n';
+    std::cout << name << '\t' << field_text(name, fields[name]) << '\n';
   }
 }
 
@@ -283,7 +303,7 @@ ExitCode run_restore(const CommonOptions& common, const server::offline::Restore
   return with_memory([&] {
     const Result<Summary> summary = server::offline::restore(warning);
     if (!summary.ok()) return report_status(summary.status());
-    print(common, *summary);
+    print(common, *summary, "restored to " + options.directory);
     return ExitCode::ok;
   });
 }

@@ -441,6 +441,33 @@ class BackupTest(WithFolder):
             self.assertFalse((self.folder / "new.partial").exists())
 
 
+    def test_what_is_printed_is_of_the_command_and_is_explained(self):
+        archive = self.folder / "archive"
+        archive.mkdir()
+        server = self.start("--archive-dir", archive, "--archive-interval", "100ms")
+        began = time.time()
+        load(server)
+        backup, data = self.folder / "a.backup", self.folder / "new"
+        printed = server.client("backup", backup)
+        restored_text = kilokv("restore", backup, data)[0]
+        self.assertEqual(restored_text.splitlines()[0], f"restored to {data}")
+        whole = kilokv("check", data)[0]
+        self.assertEqual(whole.splitlines()[0], "whole")
+        for text in (printed, restored_text, whole):
+            time_us, utc = re.search(r"(?m)^time_us\t(\d+) \((\S+)\)$", text).groups()
+            self.assertGreater(int(time_us), began * 10**6)
+            self.assertEqual(utc, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(int(time_us) // 10**6)) +
+                             f".{int(time_us) % 10**6:06}Z")
+        # Each field has a row in the page, also each one that only JSON has.
+        server.stop()
+        page = (ROOT / "docs" / "backup.md").read_text()
+        table = page.split("\n## What is printed\n", 1)[1].split("\n## ", 1)[0]
+        explained = set(re.findall(r"`(\w+)`", "".join(re.findall(r"(?m)^\| (`.*?) \|", table))))
+        for text in (printed, restored_text, whole, kilokv("check", archive)[0]):
+            self.assertLessEqual({line.split("\t")[0] for line in text.splitlines()[1:]}, explained)
+        self.assertEqual(set(check(backup)) | set(check(archive)), explained)
+
+
 class ReadOnlyTest(WithFolder):
     def test_a_server_that_only_reads_changes_nothing(self):
         server = self.start()
