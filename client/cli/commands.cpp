@@ -118,7 +118,12 @@ ExitCode run_put(const CommonOptions& common, const std::string& key, const std:
   return sent ? print_outcome(common, *sent, version_text(*sent)) : report(sent.error());
 }
 
-ExitCode run_get(const CommonOptions& common, const std::vector<std::string>& keys) {
+ExitCode run_get(const CommonOptions& common, const std::vector<std::string>& keys, bool raw) {
+  if (raw && (keys.size() != 1 || common.output == OutputFormat::json)) {
+    std::cerr << "kilokv: --raw prints one value and nothing else: give one key, and no --output json\n";
+    return ExitCode::usage;
+  }
+  const char* const end = raw ? "" : "\n";
   const auto client = connect(common);
   if (!client) return report(client.error());
   const auto results = (*client)->get(keys, common.call());
@@ -134,9 +139,9 @@ ExitCode run_get(const CommonOptions& common, const std::vector<std::string>& ke
     } else if (absent) {
       std::cerr << "kilokv: key " << key_text(read.key) << " is absent\n";
     } else if (const auto* bytes = std::get_if<std::string_view>(&read.value)) {
-      std::cout << *bytes << '\n';
+      std::cout << *bytes << end;
     } else {
-      std::cout << value_text(read.value) << '\n';
+      std::cout << value_text(read.value) << end;
     }
   }
   return code;

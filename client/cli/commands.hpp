@@ -59,7 +59,8 @@ struct SessionArguments {
 
 // If `value` is "-", reads it from standard input. Stores an integer if the value is written as one, unless `as_bytes`.
 ExitCode run_put(const CommonOptions& common, const std::string& key, const std::string& value, bool as_bytes);
-ExitCode run_get(const CommonOptions& common, const std::vector<std::string>& keys);
+// `raw`: prints exactly the bytes of the value of one key.
+ExitCode run_get(const CommonOptions& common, const std::vector<std::string>& keys, bool raw);
 ExitCode run_del(const CommonOptions& common, const std::vector<std::string>& keys);
 ExitCode run_add(const CommonOptions& common, const std::string& key, std::int64_t delta);
 ExitCode run_scan(const CommonOptions& common, const ScanArguments& arguments);

@@ -56,7 +56,7 @@ void add_writes(CLI::App* app, const CommonOptions* common, Action* action) {
     std::string key, value;
     std::vector<std::string> keys;
     std::int64_t delta = 0;
-    bool as_bytes = false;
+    bool as_bytes = false, raw = false;
   };
   const auto a = std::make_shared<Arguments>();
   CLI::App* put =
@@ -69,9 +69,12 @@ void add_writes(CLI::App* app, const CommonOptions* common, Action* action) {
   put->callback([=] { *action = [=] { return run_put(*common, a->key, a->value, a->as_bytes); }; });
 
   CLI::App* get = add_command(app, "get", "Print the values of keys, all as of one moment",
-                              "  kilokv get stock:42\n  kilokv --output json get alice bob");
+                              "  kilokv get stock:42\n  kilokv --output json get alice bob\n"
+                              "  kilokv get --raw page >page.html");
   get->add_option("key", a->keys)->required();
-  get->callback([=] { *action = [=] { return run_get(*common, a->keys); }; });
+  get->add_flag("--raw", a->raw,
+                "print exactly the bytes of the value of one key, without a newline; an integer as its digits");
+  get->callback([=] { *action = [=] { return run_get(*common, a->keys, a->raw); }; });
 
   CLI::App* del =
       add_command(app, "del", "Delete keys in one transaction, and print its version", "  kilokv del stock:42");

@@ -90,6 +90,19 @@ class CommandLine(unittest.TestCase):
         self.assertIn("absent", error)
         self.assertEqual(self.kilokv("del", "p/int")[0], b"nothing to write\n")
 
+    def test_get_raw(self):
+        for value in (b"\x00\xff\n", b"no newline", b"", b"\n"):
+            self.kilokv("put", "raw/bytes", "--bytes", "-", stdin=value)
+            self.assertEqual(self.kilokv("get", "--raw", "raw/bytes")[0], value)
+        self.kilokv("put", "raw/int", "-12")
+        self.assertEqual(self.kilokv("get", "--raw", "raw/int")[0], b"-12")
+        out, error = self.kilokv("get", "--raw", "raw/none", code=1)
+        self.assertEqual((out, error), (b"", "kilokv: key raw/none is absent\n"))
+        for words in (("get", "--raw", "raw/int", "raw/bytes"), ("--output", "json", "get", "--raw", "raw/int")):
+            out, error = self.kilokv(*words, code=2)
+            self.assertEqual(out, b"")
+            self.assertIn("--raw prints one value", error)
+
     def test_what_is_an_integer(self):
         for word in ("007", "+5", "-0", "1e3", " 5"):  # bytes: no character is lost
             self.kilokv("put", "p/word", word)
