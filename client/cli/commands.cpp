@@ -1,13 +1,15 @@
 // The commands of kilokv (commands.hpp), except those with files of their own (*_command.cpp).
 #include "client/cli/commands.hpp"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <variant>
 
 #include "client/cli/input_value.hpp"
+#include "client/cli/value_input.hpp"
 #include "kilokv/history.hpp"
 
 namespace kilokv::client {
@@ -87,6 +89,29 @@ nlohmann::json to_json(const ParkedTransaction& parked) {
           {"client", parked.client}};
 }
 
+// The value may be long. The batch has a copy of it, and nobody needs the text any more.
+ExitCode append_put(const std::string& key, std::string_view text, bool as_bytes, Batch* batch) {
+  const auto parsed = parse_value(text, as_bytes);
+  if (!parsed) {
+    constexpr std::size_t kShownMax = 40;
+    std::cerr << "kilokv: " << text.substr(0, kShownMax) << (text.size() > kShownMax ? "..." : "")
+              << " is outside the signed 64-bit range; --bytes stores its digits as bytes\n";
+    return ExitCode::usage;
+  }
+  batch->begin();
+  std::visit([&](const auto& operand) { batch->put(batch->key(key), operand); }, *parsed);
+  batch->end();
+  return ExitCode::ok;
+}
+
+ExitCode append_put_of_input(const std::string& key, bool as_bytes, Batch* batch) {
+  const auto text = read_value(STDIN_FILENO);
+  if (text) return append_put(key, *text, as_bytes, batch);
+  if (text.error().code == ErrorCode::invalid_argument) return report(text.error());
+  std::cerr << "kilokv: " << text.error().message << '\n';
+  return exit_code(text.error().code);
+}
+
 }  // namespace
 
 Expected<std::unique_ptr<Client>> connect(const CommonOptions& common) {
@@ -103,17 +128,10 @@ std::string prefix_end(std::string prefix) {
 }
 
 ExitCode run_put(const CommonOptions& common, const std::string& key, const std::string& value, bool as_bytes) {
-  std::string text = value;
-  if (value == "-") text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  const auto parsed = parse_value(text, as_bytes);
-  if (!parsed) {
-    std::cerr << "kilokv: " << text << " is outside the signed 64-bit range; --bytes stores its digits as bytes\n";
-    return ExitCode::usage;
-  }
   Batch batch;
-  batch.begin();
-  std::visit([&](const auto& operand) { batch.put(batch.key(key), operand); }, *parsed);
-  batch.end();
+  const ExitCode code =
+      value == "-" ? append_put_of_input(key, as_bytes, &batch) : append_put(key, value, as_bytes, &batch);
+  if (code != ExitCode::ok) return code;
   const auto sent = send(common, batch);
   return sent ? print_outcome(common, *sent, version_text(*sent)) : report(sent.error());
 }

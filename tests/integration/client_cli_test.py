@@ -103,6 +103,30 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(out, b"")
             self.assertIn("--raw prints one value", error)
 
+    def test_put_reads_no_more_than_any_server_takes(self):
+        command = [str(BIN / "kilokv"), "--endpoint", self.server.endpoint, "put", "endless", "-"]
+        with open("/dev/zero", "rb") as zero:
+            process = subprocess.Popen(command, stdin=zero, stderr=subprocess.PIPE)
+            error = process.stderr.read().decode()
+            process.stderr.close()
+            _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 3, error)
+        for told in ("standard input has more than 67108864 bytes", "limit: 67108864 bytes", "setting: --message-bytes-max"):
+            self.assertIn(told, error)
+        self.assertLess(usage.ru_maxrss, SLOWER * 192 * 1024)  # KiB: the value once, and the program
+        # No setting of a server lets it take more.
+        for size, code in (("67108864", 0), ("67108865", 2)):
+            run = subprocess.run([str(BIN / "kilokvd"), "--data-dir", self.folder.name, "--message-bytes-max", size,
+                                  "--check-config"], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(run.returncode, code, run.stderr)
+        self.assertIn("--value-bytes-max", self.kilokv("put", "long", "-", stdin=b"v" * (2 << 20), code=3)[1])
+        folder = os.open("/", os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        run = subprocess.run(command, stdin=folder, capture_output=True, timeout=60, check=False)
+        self.assertEqual((run.returncode, run.stderr), (5, b"kilokv: cannot read standard input: Is a directory\n"))
+        self.kilokv("get", "endless", code=1)
+
     def test_what_is_an_integer(self):
         for word in ("007", "+5", "-0", "1e3", " 5"):  # bytes: no character is lost
             self.kilokv("put", "p/word", word)
