@@ -629,6 +629,7 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv, const 
   for (const auto& [name, value] : given) line.options.given.insert(name);
   // A mistyped path would look like a restore of nothing.
   if (line.options.database.read_only && given.find("create") == given.end()) line.options.storage.create = "never";
+  line.options.storage.own_files = {line.options.log_file, line.options.port_file, line.options.bootstrap.file};
   line.options.service.limits.wait_timeout_us_max = line.options.database.wait_timeout_us_max;
   line.options.database.guards_max = line.options.service.limits.guards_max;
   line.options.database.certificates_log_in = !line.options.service.tls.client_ca_file.empty();

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "server/core/one_line.hpp"
 #include "server/storage/acknowledged_file.hpp"
 #include "server/storage/wal_tag.hpp"
 
@@ -49,6 +51,15 @@ bool is_closed_to_others(const std::string& path, bool changes) {
   if (::stat(path.c_str(), &found) != 0) return errno == ENOENT;  // RocksDB may remove a file meanwhile
   if ((found.st_mode & kOthers) == 0) return true;
   return changes && ::chmod(path.c_str(), found.st_mode & ~kOthers & kModeBits) == 0;
+}
+
+// Whether the path leads to `place`, or to something in it.
+bool leads_into(const std::string& path, const std::filesystem::path& place) {
+  std::error_code error;
+  const std::filesystem::path inner = std::filesystem::weakly_canonical(path, error),
+                              outer = std::filesystem::weakly_canonical(place, error);
+  const std::filesystem::path relative = inner.lexically_relative(outer);
+  return !path.empty() && !relative.empty() && *relative.begin() != "..";
 }
 
 // The names of RocksDB's files, and of the two small files beside them. LOCK is none of them: it is in use.
@@ -141,6 +152,21 @@ Status DataDirectory::check_in_place() const {
   }
   if (found.st_dev == device_ && found.st_ino == inode_) return {};
   return {StatusCode::internal, "data directory " + path_ + " was replaced by another directory while it was in use"};
+}
+
+Status DataDirectory::check_for_others(const std::vector<std::string>& own_files) const {
+  std::string other;  // the first by name, so that the error is always the same
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const auto is_here = [&](const std::string& own) { return leads_into(own, it->path()); };
+    if (name == "LOCK" || name == "lost+found" || std::any_of(own_files.begin(), own_files.end(), is_here)) continue;
+    if (other.empty() || name < other) other = name;
+  }
+  if (error) return {StatusCode::internal, "cannot list " + path_ + ": " + error.message()};
+  if (other.empty()) return {};
+  return refuse_directory(path_, "has no database, but it has other files, such as \"" + one_line(other) +
+                                     "\": a new database is made only in an empty or a new directory (--data-dir)");
 }
 
 bool DataDirectory::creation_began() const {

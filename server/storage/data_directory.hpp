@@ -1,5 +1,8 @@
 // The data directory itself: one process has it, only its owner reads it, and a new database is created whole or again.
 //
+// A new database is made only in a directory that is empty or new. Among files of others, a mistyped path would start an
+// empty database, and some of their names could be taken for files of the database.
+//
 // The lock is flock() on the directory, because a file in it can be removed. RocksDB's file LOCK keeps away only
 // programs that use RocksDB alone. Thread safety: check_in_place() from any thread; the rest from one thread, at
 // start-up.
@@ -10,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/base/status.hpp"
 
@@ -46,6 +50,10 @@ class DataDirectory {
   // database begins beside files of others. `open_to_others` is called with each path that keeps such rights. Requires:
   // the directory is known to be ours.
   Status close_to_others(bool creates, const std::function<void(const std::string&)>& open_to_others) const;
+
+  // FAILED_PRECONDITION: the directory has something that is not of this server, so no new database is made there. The
+  // error names one such thing. A folder lost+found, which a new file system has, and `own_files` do not count.
+  Status check_for_others(const std::vector<std::string>& own_files) const;
 
   // Whether a creation began here and did not end.
   bool creation_began() const;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
@@ -20,6 +21,8 @@ inline constexpr std::uint64_t kArchiveFileBytes = std::uint64_t{4} << 20;
 struct StorageOptions {
   std::string data_dir;
   std::string create = "auto";  // a database that is missing: auto: it is made; never: that is an error
+  // Files of this server that other settings name, such as its log. They may lie in data_dir before the database does.
+  std::vector<std::string> own_files = {};
   // Log records that the checkpoint covers: kept for this time.
   DurationUs history_retention_us = DurationUs{3600} * 1000000;
   std::uint64_t history_bytes_max = std::uint64_t{1} << 30;  // and at most this many bytes of them

@@ -172,6 +172,7 @@ Result<std::unique_ptr<Store>> Store::open(const StorageOptions& options, const 
   if (!directory.ok()) return directory.status();
   std::unique_ptr<Store> store(new Store(std::move(*directory)));
   if (Status status = store->check_creation(options); !status.ok()) return status;
+  if (Status status = store->check_place(options); !status.ok()) return status;
   if (Status status = store->open_database(options, armed); !status.ok()) return status;
   return store;
 }
@@ -188,6 +189,14 @@ Status Store::check_creation(const StorageOptions& options) const {
   if (!creates.ok() || !*creates) return creates.status();
   return refuse_creation(
       directory(), directory_->creation_began() ? "has a database whose creation did not end" : "has no database");
+}
+
+// Before the file LOCK is made. A creation that was killed began in a directory that was fine.
+Status Store::check_place(const StorageOptions& options) const {
+  if (directory_->creation_began()) return {};
+  const Result<bool> creates = needs_creation(*directory_);
+  if (!creates.ok() || !*creates) return creates.status();
+  return directory_->check_for_others(options.own_files);
 }
 
 Status Store::open_database(const StorageOptions& options, const std::atomic<bool>* armed) {

@@ -85,6 +85,8 @@ class Store {
   explicit Store(std::unique_ptr<DataDirectory> directory) : directory_(std::move(directory)) {}
   // FAILED_PRECONDITION: a database would have to be made, and must not (--create).
   Status check_creation(const StorageOptions& options) const;
+  // FAILED_PRECONDITION: a new database would be made among files of others.
+  Status check_place(const StorageOptions& options) const;
   Status open_database(const StorageOptions& options, const std::atomic<bool>* armed);
   void measure(const StorageOptions& options);
   Status begin_write_ahead_log();

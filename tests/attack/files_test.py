@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Attacks on the data directory: the lock is removed, others want to read it, the clock is wrong, and the server is killed
-while it creates or recovers a database."""
+"""Attacks on the data directory: the lock is removed, others want to read it, it is the directory of others, the clock is
+wrong, and the server is killed while it creates or recovers a database."""
 
 import argparse
 import pathlib
@@ -65,6 +65,32 @@ def attack_rights():
             mode = stat.S_IMODE(path.stat().st_mode)
             assert mode == (0o700 if path.is_dir() else 0o600), f"{path.name}: {mode:o}"
     print(f"rights: {len(found)} paths are for their owner only")
+
+
+def attack_foreign_files():
+    """A start on a directory that is not the server's own, such as a home: no database, and not a single file."""
+    with temporary_folder() as folder:
+        data = pathlib.Path(folder) / "home"
+        (data / "photos").mkdir(parents=True)
+        (data / "letter.txt").write_text("dear")
+        command = [BIN / "kilokvd", "--data-dir", data, "--listen", "127.0.0.1:0", "--http-listen", "off"]
+        for words in ([], ["--create-database"]):
+            done = subprocess.run([*command, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                                  check=False)
+            assert done.returncode == 1, f"exit {done.returncode}: {done.stderr}"
+            assert "it has other files, such as" in done.stderr and "letter.txt" in done.stderr, done.stderr
+        assert sorted(path.name for path in data.iterdir()) == ["letter.txt", "photos"]
+    # A new file system, and settings that name files in the directory.
+    with temporary_folder() as folder:
+        data = pathlib.Path(folder) / "data"
+        (data / "lost+found").mkdir(parents=True)
+        (data / "kilokvd.log").write_text("a line of an earlier start\n")
+        made = subprocess.run([BIN / "kilokvd", "--data-dir", data, "--log-file", data / "kilokvd.log", "--create-database"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+        assert made.returncode == 0, made.stderr
+        with Server(folder, "--create", "never") as server:
+            server.client("put", "key", "1")
+    print("foreign files: no database was made among them")
 
 
 def attack_clock():
@@ -157,6 +183,7 @@ def main():
     attack_lock()
     attack_place()
     attack_rights()
+    attack_foreign_files()
     attack_clock()
     attack_creation(options.creation_kills, rng)
     attack_recovery(options.recovery_kills, rng)

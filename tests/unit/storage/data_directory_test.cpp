@@ -88,11 +88,55 @@ TEST_F(DataDirectoryTest, ALinkInItIsNotFollowed) {
   }
 }
 
-// Such as /tmp: others need it as it is.
+// A mistyped path, such as /tmp, gets no database and no other file. Both names are there, and the first is named.
+TEST_F(DataDirectoryTest, WithFilesOfOthersGetsNoDatabase) {
+  std::filesystem::create_directories(path_ + "/work");
+  make(path_ + "/the \"notes\".txt", 0644);
+  const Status refused = open_status(options_);
+  EXPECT_EQ(refused.code(), StatusCode::failed_precondition);
+  EXPECT_EQ(refused.message(), "data directory " + path_ +
+                                   " has no database, but it has other files, such as \"the \\\"notes\\\".txt\": a new "
+                                   "database is made only in an empty or a new directory (--data-dir)");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator()), 2)
+      << "also no file LOCK";
+  std::filesystem::remove(path_ + "/the \"notes\".txt");
+  EXPECT_NE(open_status(options_).message().find("such as \"work\""), std::string::npos) << "a folder of others";
+  const Result<bool> made = create_rocksdb_database(options_);
+  EXPECT_EQ(made.status().code(), StatusCode::failed_precondition);
+}
+
+// A write-ahead log would be read, and removed.
+TEST_F(DataDirectoryTest, WithAFileThatLooksLikeALogGetsNoDatabase) {
+  std::filesystem::create_directory(path_);
+  write_file(path_ + "/20261120.log", "of another program");
+  EXPECT_NE(open_status(options_).message().find("such as \"20261120.log\""), std::string::npos);
+  EXPECT_EQ(read_file(path_ + "/20261120.log"), "of another program");
+}
+
+// What a new file system has, what a start leaves that was killed early, and what the settings of this server name.
+TEST_F(DataDirectoryTest, WithNothingOfOthersGetsADatabase) {
+  std::filesystem::create_directories(path_ + "/lost+found");
+  std::filesystem::create_directories(path_ + "/logs");
+  write_file(path_ + "/LOCK", "");
+  write_file(path_ + "/logs/kilokvd.log", "a line");
+  write_file(path_ + "/admin.token", "a token");
+  StorageOptions options = options_;
+  options.own_files = {path_ + "/logs/kilokvd.log", "", path_ + "/../data/admin.token"};
+  EXPECT_NE(open_status(options_).message().find("such as \"admin.token\""), std::string::npos) << "without the settings";
+  {
+    OpenLog log(options);
+    log.append(1, 3);
+  }
+  EXPECT_EQ(OpenLog(options_).position.batch, 3u) << "a database that is there is opened beside anything";
+  EXPECT_EQ(read_file(path_ + "/logs/kilokvd.log"), "a line");
+}
+
+// Such as /tmp, of an earlier version: others need it as it is.
 TEST_F(DataDirectoryTest, WithFilesOfOthersStaysAsItIs) {
   std::filesystem::create_directory(path_);
   ASSERT_EQ(::chmod(path_.c_str(), 01777), 0);
   make(path_ + "/theirs", 0644);
+  write_file(path_ + "/" + kCreationFileName, "");  // a creation that did not end goes on
   { OpenLog log(options_); }
   EXPECT_EQ(mode_of(path_), 0777u);
   EXPECT_EQ(mode_of(path_ + "/theirs"), 0644u);
