@@ -15,7 +15,7 @@ Descriptor::~Descriptor() {
 }
 
 Result<std::uint32_t> raise_descriptor_limit(std::uint32_t connections_max) {
-  constexpr rlim_t kConnectionsMin = 16;
+  constexpr rlim_t kLimitMin = 128;
   rlimit limit = {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) {
     return Status(StatusCode::internal,
@@ -24,10 +24,11 @@ Result<std::uint32_t> raise_descriptor_limit(std::uint32_t connections_max) {
   const rlim_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = before;  // the limit stays as it is
   const rlim_t fit = limit.rlim_cur / 2 / 2;
-  if (fit >= kConnectionsMin) return static_cast<std::uint32_t>(std::min<rlim_t>(fit, connections_max));
+  if (limit.rlim_cur >= kLimitMin) return static_cast<std::uint32_t>(std::min<rlim_t>(fit, connections_max));
   return Status(StatusCode::failed_precondition, ErrorReason::failed,
-                "the limit of descriptors is " + std::to_string(limit.rlim_cur) + ", and at least " +
-                    std::to_string(kConnectionsMin * 4) + " are needed (ulimit -n, or LimitNOFILE of systemd)");
+                "this process may have " + std::to_string(limit.rlim_cur) + " files open, connections included, and needs " +
+                    std::to_string(kLimitMin) +
+                    " at least: raise this limit (ulimit -n, or LimitNOFILE in the unit of systemd)");
 }
 
 }  // namespace kilokv::server

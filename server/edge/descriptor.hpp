@@ -30,7 +30,7 @@ class Descriptor {
 
 // Raises the process's limit of descriptors as far as the system allows. Returns how many connections may be open at
 // once: half of the descriptors are kept for storage and everything else, and each connection takes two. At most
-// `connections_max`. Errors: FAILED_PRECONDITION: the limit is too low for any connection.
+// `connections_max`. Errors: FAILED_PRECONDITION: the limit is too low for a server.
 Result<std::uint32_t> raise_descriptor_limit(std::uint32_t connections_max);
 
 }  // namespace kilokv::server

@@ -15,6 +15,7 @@
 
 #include "server/core/one_line.hpp"
 #include "server/storage/acknowledged_file.hpp"
+#include "server/storage/system_call.hpp"
 #include "server/storage/wal_tag.hpp"
 
 namespace kilokv::server::storage {
@@ -24,7 +25,10 @@ constexpr mode_t kOwnerOnly = S_IRWXU;
 constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
 constexpr mode_t kModeBits = 07777;  // without the type of the file
 
-std::string reason_of(int error) { return std::generic_category().message(error); }
+// For an error of this directory. Too many open files are no fault of the directory.
+std::string reason_with_setting(int error) {
+  return error == EMFILE || error == ENFILE ? system_reason(error) : system_reason(error) + " (--data-dir)";
+}
 
 Status ensure_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), kOwnerOnly) == 0) {
@@ -32,7 +36,7 @@ Status ensure_directory(const std::string& directory) {
     return sync_directory(parent.empty() ? "." : parent.string());
   }
   if (errno == EEXIST) return {};
-  return refuse_directory(directory, "cannot be created: " + reason_of(errno) + " (--data-dir)");
+  return refuse_directory(directory, "cannot be created: " + reason_with_setting(errno));
 }
 
 // Calls `visit` with the path of every regular file in the directory.
@@ -42,7 +46,7 @@ Status for_each_file(const std::string& directory, const Visit& visit) {
   for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     if (std::error_code ignored; it->is_regular_file(ignored) && !it->is_symlink(ignored)) visit(it->path());
   }
-  if (error) return {StatusCode::internal, "cannot list " + directory + ": " + error.message()};
+  if (error) return {StatusCode::internal, "cannot list " + directory + ": " + system_reason(error.value())};
   return {};
 }
 
@@ -86,12 +90,12 @@ Status refuse_directory(const std::string& directory, const std::string& why) {
 
 Status sync_directory(const std::string& directory) {
   const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return {StatusCode::internal, "cannot open " + directory + ": " + reason_of(errno)};
+  if (file < 0) return {StatusCode::internal, "cannot open " + directory + ": " + system_reason(errno)};
   const bool synced = ::fsync(file) == 0;
   const int error = errno;
   ::close(file);
   if (synced) return {};
-  return {StatusCode::internal, "cannot sync " + directory + ": " + reason_of(error)};
+  return {StatusCode::internal, "cannot sync " + directory + ": " + system_reason(error)};
 }
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open(const std::string& path) {
@@ -101,7 +105,7 @@ Result<std::unique_ptr<DataDirectory>> DataDirectory::open(const std::string& pa
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open_existing(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return refuse_directory(path, "cannot be opened: " + reason_of(errno) + " (--data-dir)");
+  if (descriptor < 0) return refuse_directory(path, "cannot be opened: " + reason_with_setting(errno));
   std::unique_ptr<DataDirectory> directory(new DataDirectory(path, descriptor));
   if (Status status = directory->lock(); !status.ok()) return status;
   return directory;
@@ -130,10 +134,10 @@ Status DataDirectory::lock() {
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return refuse_directory(path_, "is in use by another process, which has locked it");
     return refuse_directory(
-        path_, "cannot be locked: " + reason_of(errno) + "; choose a file system that can lock a directory");
+        path_, "cannot be locked: " + system_reason(errno) + "; choose a file system that can lock a directory");
   }
   struct stat found = {};
-  if (::fstat(descriptor_, &found) != 0) return refuse_directory(path_, "cannot be read: " + reason_of(errno));
+  if (::fstat(descriptor_, &found) != 0) return refuse_directory(path_, "cannot be read: " + system_reason(errno));
   // The owner of the directory could put another database there, or give others rights to it again.
   if (found.st_uid != ::geteuid() && found.st_uid != 0) {
     return refuse_directory(path_, "belongs to another user (id " + std::to_string(found.st_uid) +
@@ -148,7 +152,7 @@ Status DataDirectory::check_in_place() const {
   struct stat found = {};
   if (::stat(path_.c_str(), &found) != 0) {
     return {StatusCode::internal,
-            "data directory " + path_ + " was taken away while it was in use: " + reason_of(errno)};
+            "data directory " + path_ + " was taken away while it was in use: " + system_reason(errno)};
   }
   if (found.st_dev == device_ && found.st_ino == inode_) return {};
   return {StatusCode::internal, "data directory " + path_ + " was replaced by another directory while it was in use"};
@@ -163,7 +167,7 @@ Status DataDirectory::check_for_others(const std::vector<std::string>& own_files
     if (name == "LOCK" || name == "lost+found" || std::any_of(own_files.begin(), own_files.end(), is_here)) continue;
     if (other.empty() || name < other) other = name;
   }
-  if (error) return {StatusCode::internal, "cannot list " + path_ + ": " + error.message()};
+  if (error) return {StatusCode::internal, "cannot list " + path_ + ": " + system_reason(error.value())};
   if (other.empty()) return {};
   return refuse_directory(path_, "has no database, but it has other files, such as \"" + one_line(other) +
                                      "\": a new database is made only in an empty or a new directory (--data-dir)");
@@ -180,7 +184,7 @@ Status DataDirectory::begin_creation() const {
   }
   const std::string path = path_ + "/" + kCreationFileName;
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
-  if (file < 0) return {StatusCode::internal, "cannot create " + path + ": " + reason_of(errno)};
+  if (file < 0) return {StatusCode::internal, "cannot create " + path + ": " + system_reason(errno)};
   ::close(file);
   if (Status status = sync_directory(path_); !status.ok()) return status;
   return sync_own_entry();
@@ -191,14 +195,14 @@ Status DataDirectory::begin_creation() const {
 Status DataDirectory::sync_own_entry() const {
   const int parent = ::openat(descriptor_, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (parent < 0 && (errno == EACCES || errno == EPERM)) return {};
-  if (parent < 0) return {StatusCode::internal, "cannot open the parent of " + path_ + ": " + reason_of(errno)};
+  if (parent < 0) return {StatusCode::internal, "cannot open the parent of " + path_ + ": " + system_reason(errno)};
   struct stat found = {};
   const bool is_mount_point = ::fstat(parent, &found) == 0 && found.st_dev != device_;
   const bool synced = is_mount_point || ::fsync(parent) == 0;
   const int error = errno;
   ::close(parent);
   if (synced) return {};
-  return {StatusCode::internal, "cannot sync the parent of " + path_ + ": " + reason_of(error)};
+  return {StatusCode::internal, "cannot sync the parent of " + path_ + ": " + system_reason(error)};
 }
 
 Status DataDirectory::remove_remains() const {
@@ -217,7 +221,7 @@ Status DataDirectory::remove_remains() const {
                                        path_ + "/" + kCreationFileName + " and start again"};
   }
   Status status = for_each_file(path_, [&](const std::filesystem::path& path) {
-    if (belongs_to_a_database(path) && ::unlink(path.c_str()) != 0) stuck = path.string() + ": " + reason_of(errno);
+    if (belongs_to_a_database(path) && ::unlink(path.c_str()) != 0) stuck = path.string() + ": " + system_reason(errno);
   });
   if (status.ok() && !stuck.empty()) status = {StatusCode::internal, "cannot remove " + stuck};
   return status;
@@ -225,7 +229,7 @@ Status DataDirectory::remove_remains() const {
 
 Status DataDirectory::end_creation() const {
   const std::string path = path_ + "/" + kCreationFileName;
-  if (::unlink(path.c_str()) != 0) return {StatusCode::internal, "cannot remove " + path + ": " + reason_of(errno)};
+  if (::unlink(path.c_str()) != 0) return {StatusCode::internal, "cannot remove " + path + ": " + system_reason(errno)};
   return sync_directory(path_);
 }
 

@@ -3,6 +3,7 @@
 #include <rocksdb/sst_file_reader.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,15 +17,28 @@
 #include "server/storage/data_directory.hpp"
 #include "server/storage/fault_file_system.hpp"
 #include "server/storage/store_options.hpp"
+#include "server/storage/system_call.hpp"
 #include "server/storage/wal_check.hpp"
 
 namespace kilokv::server::storage {
 namespace {
 
+// EMFILE or ENFILE if RocksDB could not open a file because too many are open; else 0. Its status has only the text.
+int full_table_of(const rocksdb::Status& status) {
+  if (!status.IsIOError()) return 0;
+  const std::string text = status.ToString();
+  for (const int error : {ENFILE, EMFILE}) {  // the text of the first begins with that of the second
+    if (text.find(std::generic_category().message(error)) != std::string::npos) return error;
+  }
+  return 0;
+}
+
 // Says what happened, and then adds RocksDB's own message, which names the file.
 std::string in_words(const rocksdb::Status& status) {
-  const char* words = "the storage library refused it";
-  if (status.IsNoSpace()) {
+  std::string words = "the storage library refused it";
+  if (const int error = full_table_of(status); error != 0) {
+    words = system_reason(error);
+  } else if (status.IsNoSpace()) {
     words = "the disk is full";
   } else if (status.IsCorruption()) {
     words = "a file is damaged";
@@ -33,7 +47,7 @@ std::string in_words(const rocksdb::Status& status) {
   } else if (status.IsInvalidArgument()) {
     words = "the files do not fit this version of kilokvd";
   }
-  return std::string(words) + " (RocksDB says: " + status.ToString() + ")";
+  return words + " (RocksDB says: " + status.ToString() + ")";
 }
 
 // Whether the directory has files of a database, although its CURRENT file is missing.

@@ -1,7 +1,8 @@
-// What calls of the system say, as a Status, and random bytes of the kernel. Thread safety: pure functions.
+// What calls of the system say, as a Status, and random bytes of the kernel. Thread safety: any thread.
 #pragma once
 
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <cerrno>
@@ -13,9 +14,23 @@
 
 namespace kilokv::server::storage {
 
+// Why a call failed whose errno this is. If the process may not open more files, no other setting helps, so the reason
+// says which limit to raise.
+inline std::string system_reason(int error) {
+  std::string reason = std::generic_category().message(error);
+  rlimit limit = {};
+  if (error == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    reason += "; this process may have " + std::to_string(limit.rlim_cur) +
+              " files open, and has them: raise this limit (ulimit -n, or LimitNOFILE in the unit of systemd)";
+  } else if (error == ENFILE) {
+    reason += "; raise the limit of this machine (sysctl fs.file-max)";
+  }
+  return reason;
+}
+
 // INTERNAL, with the reason in errno. `what`: what failed, such as "cannot open FILE".
 inline Status system_failure(const std::string& what) {
-  return {StatusCode::internal, what + ": " + std::generic_category().message(errno)};
+  return {StatusCode::internal, what + ": " + system_reason(errno)};
 }
 
 template <class Byte, std::size_t kCount>

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 
@@ -87,6 +89,27 @@ TEST(Descriptors, HalfAreKeptAndEachConnectionTakesTwo) {
   EXPECT_EQ(raise_descriptor_limit(3).ok(), true);
   EXPECT_EQ(*raise_descriptor_limit(3), 3u);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// A hard limit cannot be raised again, so a child has the low one. It exits with 0 if all is as it should be.
+TEST(Descriptors, ALimitThatIsTooLowIsToldWithItsNumbers) {
+  const auto child = [](rlim_t most, const std::string& says) {
+    const pid_t process = ::fork();
+    if (process == 0) {
+      const rlimit low = {.rlim_cur = most, .rlim_max = most};
+      ::setrlimit(RLIMIT_NOFILE, &low);
+      const Result<std::uint32_t> fit = raise_descriptor_limit(1000);
+      ::_exit(fit.ok() == says.empty() && fit.status().message() == says ? 0 : 1);
+    }
+    int state = 0;
+    ::waitpid(process, &state, 0);
+    return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+  };
+  EXPECT_EQ(child(100,
+                  "this process may have 100 files open, connections included, and needs 128 at least: raise this limit "
+                  "(ulimit -n, or LimitNOFILE in the unit of systemd)"),
+            0);
+  EXPECT_EQ(child(128, ""), 0);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "server/storage/data_directory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -288,6 +289,29 @@ TEST_F(DataDirectoryTest, ThatWasReplacedGetsNoCheckpointAndNoTrim) {
   EXPECT_TRUE(std::filesystem::is_empty(path_));
   std::filesystem::remove(path_);
   std::filesystem::rename(path_ + ".moved", path_);
+}
+
+// Another directory would not help, so the error names the limit, and not --data-dir.
+TEST_F(DataDirectoryTest, TooManyOpenFilesAreNoFaultOfTheDirectory) {
+  std::filesystem::create_directory(path_);
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest_free = ::dup(STDIN_FILENO);
+  ::close(lowest_free);
+  for (const int more : {0, 1, 2, 4, 6}) {  // in the directory itself, its lock, and then in RocksDB
+    SCOPED_TRACE(more);
+    rlimit low = before;
+    low.rlim_cur = static_cast<rlim_t>(lowest_free + more);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+    const Status status = open_status(options_);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_FALSE(status.ok());
+    const std::string says = "Too many open files; this process may have " + std::to_string(low.rlim_cur) +
+                             " files open, and has them: raise this limit (ulimit -n, or LimitNOFILE in the unit of systemd)";
+    EXPECT_NE(status.message().find(says), std::string::npos) << status.message();
+    EXPECT_EQ(status.message().find("--data-dir"), std::string::npos) << status.message();
+  }
+  EXPECT_TRUE(open_status(options_).ok());
 }
 
 TEST_F(DataDirectoryTest, ThatCannotBeCreatedIsNamed) {
