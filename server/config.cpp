@@ -486,7 +486,7 @@ struct Flags {
     app.set_version_flag("--version", std::string("kilokvd ") + kVersion + " (commit " + kCommit + ")",
                          "print the version and the commit, and exit");
     app.add_option("--config", config_file, "read settings from this TOML file")->type_name("FILE");
-    app.add_flag("--check-config", check_config, "check all settings, print the result, and exit");
+    app.add_flag("--check-config", check_config, "check all that a start checks before it opens a port or the data directory, print the result, and exit");
     app.add_flag("--create-database", create_database,
                  "make a new, empty database in --data-dir if there is none, print the result, and exit");
     for (const Setting& setting : settings) {

@@ -40,6 +40,7 @@
 #include "server/service/library_logs.hpp"
 #include "server/service_manager.hpp"
 #include "server/shutdown_signal.hpp"
+#include "server/start_check.hpp"
 #include "server/storage/rocksdb_log.hpp"
 #include "server/text_log.hpp"
 #include "server/version.hpp"
@@ -300,19 +301,12 @@ class Server {
   // can do without logins.
   Status check_exposure(const std::string& setting, const std::string& listen, const std::string& endpoint,
                         const char* power) {
-    const bool has_tls = options_.service.tls.enabled(), has_login = options_.service.login;
-    if (has_tls && has_login) return {};
-    const char* const lacks = has_tls     ? "no logins (--login on)"
-                              : has_login ? "no TLS (--tls-cert, --tls-key)"
-                                          : "neither TLS (--tls-cert, --tls-key) nor logins (--login on)";
-    if (!options_.insecure) {
-      return Status(StatusCode::failed_precondition, ErrorReason::failed,
-                    setting + " " + listen + " is for other machines, and there are " + lacks +
-                        "; set them, or listen on 127.0.0.1, or give --insecure on if the network itself is safe");
-    }
+    if (Status status = check_other_machines(options_, setting, listen); !status.ok()) return status;
+    const std::string lacks = lacks_for_other_machines(options_.service);
+    if (lacks.empty()) return {};
     service_.set_insecure();
     spdlog::warn("kilokvd is insecure: it listens for other machines, and has {}; {} endpoint={}", lacks,
-                 has_login ? "whoever sees the network sees tokens and data" : power, endpoint);
+                 options_.service.login ? "whoever sees the network sees tokens and data" : power, endpoint);
     return {};
   }
 
@@ -401,6 +395,23 @@ class Server {
   std::unique_ptr<PageServer> page_server_;
 };
 
+// Runs what a start refuses before it touches the data directory or a port. The exit code is that of the start.
+int check_config(const ServerOptions& options) {
+  if (!options.log_file.empty()) {
+    if (const Status status = TextLog::check(options.log_file); !status.ok()) {
+      std::fprintf(stderr, "kilokvd: %s\n", status.message().c_str());
+      return kExitUsage;
+    }
+  }
+  const auto warn = [](const std::string& what) { std::fprintf(stderr, "kilokvd: warning: %s\n", what.c_str()); };
+  if (const Status status = check_start(options, warn); !status.ok()) {
+    std::fprintf(stderr, "kilokvd: %s\n", status.message().c_str());
+    return exit_code_of(status);
+  }
+  std::puts("kilokvd: all settings are valid");
+  return 0;
+}
+
 // For a service that starts with --create never: the database is made once, by hand or by the installation.
 int create_database(const ServerOptions& options) {
   const Result<bool> created = create_rocksdb_database(options.storage);
@@ -479,7 +490,7 @@ int main(int argc, char** argv) {
   }
   switch (line->action) {
     case CommandLine::Action::print: std::fputs(line->text.c_str(), stdout); return 0;
-    case CommandLine::Action::check_config: std::puts("kilokvd: all settings are valid"); return 0;
+    case CommandLine::Action::check_config: return kilokv::server::check_config(line->options);
     case CommandLine::Action::create_database: return kilokv::server::create_database(line->options);
     case CommandLine::Action::run: break;
   }

@@ -23,6 +23,11 @@ void close_to_others(int descriptor) {
   if ((found.st_mode & (S_IRWXG | S_IRWXO)) != 0) static_cast<void>(::fchmod(descriptor, kOwnerOnly));
 }
 
+Status cannot_open(const std::string& path, int error) {
+  return {StatusCode::invalid_argument,
+          "--log-file: cannot open " + path + ": " + std::generic_category().message(error)};
+}
+
 Result<int> open_to_append(const std::string& path) {
   std::error_code ignored;  // if this fails, the error of open() below is reported
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
@@ -31,8 +36,7 @@ Result<int> open_to_append(const std::string& path) {
     close_to_others(descriptor);
     return descriptor;
   }
-  return Status(StatusCode::invalid_argument,
-                "--log-file: cannot open " + path + ": " + std::generic_category().message(errno));
+  return cannot_open(path, errno);
 }
 
 }  // namespace
@@ -41,6 +45,21 @@ Result<std::shared_ptr<TextLog>> TextLog::open(const std::string& path) {
   const Result<int> descriptor = open_to_append(path);
   if (!descriptor.ok()) return descriptor.status();
   return std::shared_ptr<TextLog>(new TextLog(path, *descriptor));
+}
+
+Status TextLog::check(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return cannot_open(path, EISDIR);
+  // Of what is missing, the nearest folder that is there gets it.
+  std::filesystem::path there = std::filesystem::absolute(path, error);
+  bool is_missing = false;
+  while (!std::filesystem::exists(there, error) && there.has_relative_path()) {
+    is_missing = true;
+    there = there.parent_path();
+  }
+  if (is_missing && !std::filesystem::is_directory(there, error)) return cannot_open(path, ENOTDIR);
+  const int rights = is_missing ? W_OK | X_OK : W_OK;
+  return ::faccessat(AT_FDCWD, there.c_str(), rights, AT_EACCESS) == 0 ? Status() : cannot_open(path, errno);
 }
 
 TextLog::~TextLog() { ::close(descriptor_); }

@@ -21,6 +21,8 @@ class TextLog final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   // Opens the file to append to it. Creates the file and its folder if they are missing. Errors: INVALID_ARGUMENT.
   static Result<std::shared_ptr<TextLog>> open(const std::string& path);
+  // Whether open() would succeed, as far as one can tell without making the file or a folder. Errors: INVALID_ARGUMENT.
+  static Status check(const std::string& path);
   ~TextLog() override;
 
   // Closes the file, and opens the file that has the same path now. After an error, lines still go to the old file.

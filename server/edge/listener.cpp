@@ -62,6 +62,23 @@ Result<Descriptor> open_socket(const addrinfo& info, int port) {
   return Status(StatusCode::unavailable, ErrorReason::unspecified, reason_of(errno));
 }
 
+// Never empty.
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+Result<Addresses> addresses_of(const std::string& endpoint, const std::string& setting) {
+  const std::size_t colon = endpoint.rfind(':');
+  std::string host = endpoint.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), endpoint.substr(colon + 1).c_str(), &hints, &found);
+  if (error == 0) return Addresses(found, ::freeaddrinfo);
+  return cannot_listen(endpoint, setting, "the host is not known: " + std::string(::gai_strerror(error)));
+}
+
 }  // namespace
 
 bool is_repeated(const addrinfo& list, const addrinfo& info) {
@@ -74,20 +91,11 @@ bool is_repeated(const addrinfo& list, const addrinfo& info) {
 }
 
 Result<Listener> listen_on(const std::string& endpoint, const std::string& setting) {
-  const std::size_t colon = endpoint.rfind(':');
-  std::string host = endpoint.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  addrinfo hints = {};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), endpoint.substr(colon + 1).c_str(), &hints, &found);
-  if (error != 0)
-    return cannot_listen(endpoint, setting, "the host is not known: " + std::string(::gai_strerror(error)));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  const Result<Addresses> addresses = addresses_of(endpoint, setting);
+  if (!addresses.ok()) return addresses.status();
+  const addrinfo* const found = addresses->get();
   Listener listener;
-  std::string why = "the host has no address";
+  std::string why;
   for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
     if (is_repeated(*found, *info)) continue;
     Result<Descriptor> socket = open_socket(*info, listener.port);
@@ -102,8 +110,18 @@ Result<Listener> listen_on(const std::string& endpoint, const std::string& setti
     listener.sockets.push_back(std::move(*socket));
   }
   if (listener.sockets.empty()) return cannot_listen(endpoint, setting, why);
-  listener.endpoint = endpoint.substr(0, colon + 1) + std::to_string(listener.port);
+  listener.endpoint = endpoint.substr(0, endpoint.rfind(':') + 1) + std::to_string(listener.port);
   return listener;
+}
+
+Result<bool> is_for_this_machine(const std::string& endpoint, const std::string& setting) {
+  const Result<Addresses> addresses = addresses_of(endpoint, setting);
+  if (!addresses.ok()) return addresses.status();
+  bool alone = true;
+  for (const addrinfo* info = addresses->get(); info != nullptr; info = info->ai_next) {
+    alone = alone && is_loopback(*info->ai_addr);
+  }
+  return alone;
 }
 
 }  // namespace kilokv::server

@@ -24,6 +24,9 @@ struct Listener {
 // on each of them. Errors: UNAVAILABLE, which names the address, the setting and the reason.
 Result<Listener> listen_on(const std::string& endpoint, const std::string& setting = "--listen");
 
+// Whether each address of the host is of this machine alone. Opens no port. Errors: as listen_on.
+Result<bool> is_for_this_machine(const std::string& endpoint, const std::string& setting);
+
 // Whether a list of addresses has the same address before this one: two lines of /etc/hosts may say the same.
 bool is_repeated(const addrinfo& list, const addrinfo& info);
 

@@ -209,6 +209,12 @@ void note_unknown_token(const std::string& file, const AccessTable& table) {
 
 }  // namespace
 
+Status check_bootstrap(const BootstrapOptions& options) {
+  if (!options.again || !options.file.empty()) return {};
+  return {StatusCode::failed_precondition, ErrorReason::failed,
+          "--bootstrap-again needs --bootstrap-file FILE, the name of a new file for the token"};
+}
+
 Status bootstrap_admin(Database* database, const BootstrapOptions& options) {
   const Access::Table table = database->access().latest();
   const bool has_admin = table->has_admin(database->options().certificates_log_in);
@@ -223,12 +229,11 @@ Status bootstrap_admin(Database* database, const BootstrapOptions& options) {
             "with certificates, give --tls-client-ca. Otherwise give --bootstrap-again on, and --bootstrap-file with "
             "the name of a new file: the server makes one more administrator, and writes a new token to the file"};
   }
+  if (Status status = check_bootstrap(options); !status.ok()) return status;
   if (options.file.empty()) {
     return {StatusCode::failed_precondition, ErrorReason::failed,
-            options.again
-                ? "--bootstrap-again needs --bootstrap-file FILE, the name of a new file for the token"
-                : "--login is on, and no user has the admin right yet: give --bootstrap-file FILE. The server "
-                  "makes the user admin, and writes its token to the file"};
+            "--login is on, and no user has the admin right yet: give --bootstrap-file FILE. The server makes the user "
+            "admin, and writes its token to the file"};
   }
   // Without users, no token was ever removed: the last start ended in the middle, and this one goes on with its file.
   if (options.again && !is_first) {

@@ -7,6 +7,9 @@
 
 namespace kilokv::server {
 
+// FAILED_PRECONDITION: the options alone show that no administrator can be made.
+Status check_bootstrap(const BootstrapOptions& options);
+
 // On a server without users, makes the role and the user "admin" with all rights, and gives the user the token in the
 // file. If the file is not there, makes it, with a new token; only its owner may read it. Goes on with it if the last
 // start ended in the middle.

@@ -19,6 +19,9 @@ import unittest
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "crash"))
+from certificates import SERVER, Authority  # noqa: E402
+
 PROGRAMS = {"kilokvd": 8, "kilokv": 1, "kilokv-bank": 1, "kilokv-bench": 1, "kilokv-engine-bench": 1}
 WITH_COMPLETION = ("kilokvd", "kilokv", "kilokv-bank", "kilokv-bench")
 EXPOSURE_MAX = 1.5  # by systemd-analyze security, which calls this OK; 10 is the worst
@@ -74,6 +77,12 @@ def setUpModule():
 
 
 class Packages(unittest.TestCase):
+    def tls_files(self):
+        """Real files for the places of TLS that configurations name, by the ends of their names: --check-config reads them."""
+        authority = Authority(tempfile.mkdtemp(prefix="kilokv-tls-", dir=self.folder), "Test CA")
+        pair = authority.issue("server", SERVER)
+        return {"server.pem": pair.certificate, "server.key": pair.key, "clients.pem": authority.certificate}
+
     def help_of(self, *words):
         return run(self.root / "usr" / "bin" / words[0], *words[1:], "--help")
 
@@ -194,7 +203,11 @@ class Unit(Packages):
         with_all = re.sub(r"(?m)^#(?=[a-z-]+ = )", "", text)
         self.assertNotEqual(with_all, text)
         path = self.folder / "all.toml"
-        path.write_text(with_all)
+        with_files = with_all
+        for name, file in self.tls_files().items():
+            self.assertIn(f'"/etc/kilokv/{name}"', with_files)
+            with_files = with_files.replace(f"/etc/kilokv/{name}", str(file))
+        path.write_text(with_files)
         run(self.root / "usr" / "bin" / "kilokvd", "--config", path, "--check-config")
         names = re.findall(r"(?m)^([a-z-]+) = ", with_all)
         self.assertEqual(len(names), len(set(names)))
@@ -329,6 +342,8 @@ class Containers(Packages):
         entry = [str(self.root / word[1:]) if word.startswith("/etc/") else word for word in entry]
         self.assertEqual(program, "kilokvd")
         self.assertEqual(entry[-2:], ["--create", "never"])
+        files = self.tls_files()
+        arguments = [str(files.get(word.removeprefix("/run/tls/"), word)) for word in arguments]
         run(self.root / "usr" / "bin" / program, *entry, *arguments, "--check-config")
 
     def check_client(self, command):
