@@ -358,8 +358,8 @@ std::string description(const Setting& setting) {
   switch (setting.unit) {
     case Unit::text: return "a text";
     case Unit::count: return "a whole number up to " + std::to_string(most);
-    case Unit::size: return "a size such as 4096, 64KiB, 1MiB or 2GiB";
-    case Unit::duration: return "a duration such as 500us, 1ms, 3s, 2m or 24h";
+    case Unit::size: return "a size: a whole number of bytes, or one with KiB, MiB, GiB or TiB, such as 4096 or 64MiB";
+    case Unit::duration: return "a duration: a whole number with us, ms, s, m or h, such as 500us or 24h";
     case Unit::share: return "a share from 0 to 1, such as 0.05";
     case Unit::on_off: return "on or off";
   }
@@ -431,16 +431,21 @@ void read_environment(const std::vector<Setting>& settings, const ReadEnvironmen
   }
 }
 
+// For a key of the file that no setting has. Other programs write such keys with underscores.
+std::string meant_by(const std::string& key, const std::vector<Setting>& settings) {
+  std::string name = key;
+  std::replace(name.begin(), name.end(), '_', '-');
+  const bool known = std::any_of(settings.begin(), settings.end(), [&](const Setting& s) { return name == s.name; });
+  return known ? "did you mean " + name + "?" : "a key is a flag without its dashes, and kilokvd --help lists the flags";
+}
+
 Status read_file(const std::string& path, const std::vector<Setting>& settings, GivenByName* given) {
   Result<std::vector<FileValue>> values = read_config_file(path);
   if (!values.ok()) return values.status();
   for (FileValue& value : *values) {
     const bool known =
         std::any_of(settings.begin(), settings.end(), [&](const Setting& s) { return value.name == s.name; });
-    if (!known) {
-      return invalid(value.source +
-                     ": unknown key; a key is a flag without its dashes, and kilokvd --help lists the flags");
-    }
+    if (!known) return invalid(value.source + ": unknown key; " + meant_by(value.name, settings));
     (*given)[value.name] = {std::move(value.text), std::move(value.source)};
   }
   return {};

@@ -4,17 +4,11 @@
 #include <limits>
 #include <span>
 
+#include "server/core/size_text.hpp"
 #include "server/core/time_text.hpp"
 
 namespace kilokv::server {
 namespace {
-
-// From the smallest unit to the largest.
-constexpr UnitName kSizes[] = {{"B", 1},
-                               {"KiB", std::uint64_t{1} << 10},
-                               {"MiB", std::uint64_t{1} << 20},
-                               {"GiB", std::uint64_t{1} << 30},
-                               {"TiB", std::uint64_t{1} << 40}};
 
 // Splits "64KiB" into its number and the rest.
 std::optional<std::uint64_t> take_number(std::string_view* text) {
@@ -35,14 +29,6 @@ std::optional<std::uint64_t> parse_with_unit(std::string_view text, std::span<co
   return {};
 }
 
-std::string format_with_unit(std::uint64_t value, std::span<const UnitName> units) {
-  const UnitName* best = &units[0];
-  for (const UnitName& unit : units) {
-    if (value != 0 && value % unit.factor == 0) best = &unit;
-  }
-  return std::to_string(value / best->factor) + std::string(best->name);
-}
-
 }  // namespace
 
 std::optional<std::uint64_t> parse_count(std::string_view text) {
@@ -52,7 +38,7 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   if (const auto plain = parse_count(text)) return plain;
-  return parse_with_unit(text, kSizes, std::numeric_limits<std::uint64_t>::max());
+  return parse_with_unit(text, kSizeUnits, std::numeric_limits<std::uint64_t>::max());
 }
 
 std::optional<DurationUs> parse_duration(std::string_view text) {
@@ -68,8 +54,6 @@ std::optional<double> parse_share(std::string_view text) {
   const bool plain = !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
   return plain && error == std::errc{} && rest == end ? std::optional(share) : std::nullopt;
 }
-
-std::string format_size(std::uint64_t bytes) { return format_with_unit(bytes, kSizes); }
 
 std::string format_share(double share) {
   char digits[512];  // enough for the largest double, which has 309

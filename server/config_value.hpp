@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "engine/base/types.hpp"
+#include "server/core/size_text.hpp"
 
 namespace kilokv::server {
 
@@ -18,8 +19,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text);
 std::optional<DurationUs> parse_duration(std::string_view text);
 std::optional<double> parse_share(std::string_view text);  // digits, with or without a point; not limited to 1
 
-// Writes in the largest unit that is exact. The parsers read the text back.
-std::string format_size(std::uint64_t bytes);
+// The parsers read back what this, format_size() and format_duration() write.
 std::string format_share(double share);
 
 }  // namespace kilokv::server

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -105,11 +107,12 @@ std::function<void(int)> other_signals(std::shared_ptr<TextLog> file) {
 // Writes a draft and renames it, so that a reader of the file always finds a whole port number.
 Status write_port_file(const std::string& path, int port) {
   const std::string draft = path + ".new";
+  errno = 0;
   std::ofstream file(draft);
   file << port << '\n';
   file.close();
   if (file.good() && std::rename(draft.c_str(), path.c_str()) == 0) return {};
-  return Status(StatusCode::invalid_argument, "--port-file: cannot write " + path);
+  return Status(StatusCode::invalid_argument, "--port-file: cannot write " + path + ": " + std::generic_category().message(errno));
 }
 
 // A message that the service manager does not take is no reason to stop: clients are served without it.

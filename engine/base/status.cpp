@@ -13,7 +13,8 @@ std::string describe(const Violation& v, const std::string& turn = {}) {
   std::string text = v.field;
   if (!v.actual.empty()) text += " is " + v.actual;
   if (!v.limit.empty()) text += (v.actual.empty() ? ": " : "; ") + std::string("the limit is ") + v.limit;
-  if (!v.setting.empty()) text += " (" + turn + v.setting + ")";
+  const bool is_said = v.setting == v.field && turn.empty();
+  if (!v.setting.empty() && !is_said) text += " (" + turn + v.setting + ")";
   return text;
 }
 

@@ -121,7 +121,8 @@ class [[nodiscard]] Status {
   // With the usual reason of the code.
   Status(CodeWithReason code, std::string message) : Status(code.code, usual_reason(code.code), std::move(message)) {}
 
-  // INVALID_ARGUMENT, with its usual reason. The message names each part of `violation` that is not empty.
+  // INVALID_ARGUMENT, with its usual reason. The message names each part of `violation` that is not empty. It names a
+  // setting that is the field itself only once.
   static Status invalid(Violation violation);
   // RESOURCE_EXHAUSTED. A retry is worthwhile after the given delay, in microseconds. kNoRetry: waiting does not help,
   // and clients do not send again. The message says whether to raise or to lower the setting.

@@ -19,7 +19,15 @@ Status cannot_listen(const std::string& endpoint, const std::string& setting, co
           "cannot listen on " + endpoint + " (" + setting + "): " + why};
 }
 
-std::string reason_of(int error) { return std::generic_category().message(error); }
+std::string reason_of(int error) {
+  const std::string reason = std::generic_category().message(error);
+  switch (error) {
+    case EADDRINUSE: return reason + ": another program listens there; end it, or choose another port";
+    case EADDRNOTAVAIL: return reason + ": this machine does not have the address";
+    case EACCES: return reason + ": only root may listen on a port below 1024; choose a higher one";
+    default: return reason;
+  }
+}
 
 bool is_loopback(const sockaddr& address) {
   if (address.sa_family == AF_INET) {

@@ -3,17 +3,21 @@
 #include <string>
 #include <utility>
 
+#include "server/core/size_text.hpp"
 #include "server/core/time_text.hpp"
 
 namespace kilokv::server {
 namespace {
 
-Status check_range(const char* setting, std::uint64_t actual, std::uint64_t min, std::uint64_t max) {
+enum class Unit : bool { count, size };
+
+Status check_range(const char* setting, std::uint64_t actual, std::uint64_t min, std::uint64_t max, Unit unit) {
   if (actual >= min && actual <= max) return {};
-  return Status::invalid({.field = setting,
-                          .limit = std::to_string(min) + " to " + std::to_string(max),
-                          .actual = std::to_string(actual),
-                          .setting = setting});
+  const auto text = [unit](std::uint64_t value) {
+    return unit == Unit::size ? format_size(value) : std::to_string(value);
+  };
+  return Status::invalid(
+      {.field = setting, .limit = text(min) + " to " + text(max), .actual = text(actual), .setting = setting});
 }
 
 }  // namespace
@@ -39,29 +43,30 @@ Status ServiceOptions::validate() const {
   struct Setting {
     const char* name;
     std::uint64_t value, min, max;
+    Unit unit = Unit::count;
   };
   for (const Setting& setting :
-       {Setting{"--message-bytes-max", message_bytes_max, 1024, kMessageBytesMax},
-        {"--grpc-memory-max", grpc_memory_max, 1 << 20, std::uint64_t{1} << 40},
+       {Setting{"--message-bytes-max", message_bytes_max, 1024, kMessageBytesMax, Unit::size},
+        {"--grpc-memory-max", grpc_memory_max, 1 << 20, std::uint64_t{1} << 40, Unit::size},
         {"--streams-max", streams_max, 1, 1u << 24},
         {"--stream-requests-max", stream_requests_max, 1, 1u << 20},
-        {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40},
-        {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40},
-        {"--calls-bytes-max", calls_bytes_max, 1 << 20, std::uint64_t{1} << 40},
-        {"--answers-bytes-max", answers_bytes_max, 1 << 20, std::uint64_t{1} << 40},
-        {"--backup-rate-max", backup_rate_max, std::uint64_t{64} << 10, std::uint64_t{1} << 40},
+        {"--stream-bytes-max", stream_bytes_max, 1024, std::uint64_t{1} << 40, Unit::size},
+        {"--stream-answer-bytes-max", stream_answer_bytes_max, 1 << 20, std::uint64_t{1} << 40, Unit::size},
+        {"--calls-bytes-max", calls_bytes_max, 1 << 20, std::uint64_t{1} << 40, Unit::size},
+        {"--answers-bytes-max", answers_bytes_max, 1 << 20, std::uint64_t{1} << 40, Unit::size},
+        {"--backup-rate-max", backup_rate_max, std::uint64_t{64} << 10, std::uint64_t{1} << 40, Unit::size},
         {"--connections-max", connections_max, 1, 1u << 20},
         {"--connections-per-address-max", connections_per_address_max, 1, 1u << 20},
         {"--connection-cancels-max", connection_cancels_max, 64, 1u << 30},
         {"--connection-opens-max", connection_opens_max, 1, 1u << 30},
-        {"--key-bytes-max", limits.key_bytes_max, 1, engine::kKeyBytesMax},
-        {"--value-bytes-max", limits.value_bytes_max, 1, 1u << 30},
+        {"--key-bytes-max", limits.key_bytes_max, 1, engine::kKeyBytesMax, Unit::size},
+        {"--value-bytes-max", limits.value_bytes_max, 1, 1u << 30, Unit::size},
         {"--guards-max", limits.guards_max, 1, 1u << 20},
         {"--operations-max", limits.operations_max, 1, 1u << 20},
         {"--transaction-keys-max", limits.transaction_keys_max, 1, 1u << 20},
         {"--range-keys-max", limits.range_keys_max, 1, limits.transaction_keys_max},
         {"--request-transactions-max", limits.request_transactions_max, 1, 1u << 24}}) {
-    Status status = check_range(setting.name, setting.value, setting.min, setting.max);
+    Status status = check_range(setting.name, setting.value, setting.min, setting.max, setting.unit);
     if (!status.ok()) return status;
   }
   if (Status status = tls.validate(); !status.ok()) return status;
@@ -76,7 +81,7 @@ Status ServiceOptions::validate() const {
   }
   // Each operation of a transaction can write a value of the largest length. All of them must fit into a log record.
   return check_range("--value-bytes-max x --operations-max",
-                     std::uint64_t{limits.value_bytes_max} * limits.operations_max, 1, std::uint64_t{1} << 31);
+                     std::uint64_t{limits.value_bytes_max} * limits.operations_max, 1, std::uint64_t{1} << 31, Unit::size);
 }
 
 }  // namespace kilokv::server

@@ -30,12 +30,20 @@ std::string reason_with_setting(int error) {
   return error == EMFILE || error == ENFILE ? system_reason(error) : system_reason(error) + " (--data-dir)";
 }
 
+std::string parent_of(const std::string& directory) {
+  const std::filesystem::path parent = (std::filesystem::path(directory) / "").parent_path().parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
 Status ensure_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), kOwnerOnly) == 0) {
-    const std::filesystem::path parent = (std::filesystem::path(directory) / "").parent_path().parent_path();
-    return sync_directory(parent.empty() ? "." : parent.string());
+    return sync_directory(parent_of(directory));
   }
   if (errno == EEXIST) return {};
+  if (errno == ENOENT) {
+    return refuse_directory(directory, "cannot be created: its parent " + parent_of(directory) +
+                                           " does not exist; make it first (--data-dir)");
+  }
   return refuse_directory(directory, "cannot be created: " + reason_with_setting(errno));
 }
 
@@ -100,7 +108,13 @@ Status sync_directory(const std::string& directory) {
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open(const std::string& path) {
   if (Status status = ensure_directory(path); !status.ok()) return status;
-  return open_existing(path);
+  Result<std::unique_ptr<DataDirectory>> directory = open_existing(path);
+  // Otherwise RocksDB would be the first to notice, and would speak of one of its files.
+  if (directory.ok() && ::faccessat((*directory)->descriptor_, ".", W_OK | X_OK, AT_EACCESS) != 0) {
+    return refuse_directory(path, "cannot be written: " + system_reason(errno) +
+                                      "; let the user of this program write there, or choose another (--data-dir)");
+  }
+  return directory;
 }
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open_existing(const std::string& path) {

@@ -32,7 +32,7 @@ Status sync_directory(const std::string& directory);
 class DataDirectory {
  public:
   // Creates the directory unless it exists, and locks it. The parent must exist. Errors: FAILED_PRECONDITION: another
-  // process has the directory, or it cannot be created, opened or locked.
+  // process has the directory, or it cannot be created, opened, locked or written.
   static Result<std::unique_ptr<DataDirectory>> open(const std::string& path);
   // The same for a directory that is there. Nothing in it changes.
   static Result<std::unique_ptr<DataDirectory>> open_existing(const std::string& path);

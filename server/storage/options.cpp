@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "server/core/environment.hpp"
+#include "server/core/size_text.hpp"
 #include "server/core/time_text.hpp"
 
 namespace kilokv::server {
@@ -16,8 +17,8 @@ Status check_range(const char* field, std::uint64_t actual, std::uint64_t least,
                    const char* setting) {
   if (actual >= least && actual <= most) return {};
   return Status::invalid({.field = field,
-                          .limit = std::to_string(least) + " to " + std::to_string(most) + " bytes",
-                          .actual = std::to_string(actual) + " bytes",
+                          .limit = format_size(least) + " to " + format_size(most),
+                          .actual = format_size(actual),
                           .setting = setting});
 }
 

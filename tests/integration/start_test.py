@@ -3,6 +3,7 @@
 before a start. Each message has the reason, the value, what is allowed, and what to change."""
 
 import pathlib
+import socket
 import subprocess
 import sys
 import unittest
@@ -39,6 +40,46 @@ class Starts(unittest.TestCase):
         self.assertFalse((self.folder / "data").exists(), "the check has made something")
         started = self.kilokvd(*flags, code=code, **how)
         self.assertIn(says, started.replace('\\"', '"'))
+
+
+class WrongValues(Starts):
+    """Exit code 2: the value itself is wrong. One line says so."""
+
+    def test_on_the_command_line(self):
+        for flags, says in (
+                (("--batch-max-delay", "2min"), '--batch-max-delay is "2min": it must be a duration: a whole number with us, '
+                                                "ms, s, m or h, such as 500us or 24h"),
+                (("--batch-max-delay", "5"), '--batch-max-delay is "5": it must be a duration'),
+                (("--queue-bytes-max", "64MB"), '--queue-bytes-max is "64MB": it must be a size: a whole number of bytes, or '
+                                                "one with KiB, MiB, GiB or TiB, such as 4096 or 64MiB"),
+                (("--queue-bytes-max", "0"), "--queue-bytes-max is 0B; the limit is 1B to 1GiB\n"),
+                (("--log-buffer", "0"), "log buffer is 0B; the limit is 64KiB to 1GiB (--log-buffer)\n"),
+                (("--message-bytes-max", "0"), "--message-bytes-max is 0B; the limit is 1KiB to 64MiB\n"),
+                (("--checkpoint-interval", "0"), "--checkpoint-interval is 0; the limit is 1us to 876000h\n"),
+                (("--sessions-max", "0"), "--sessions-max is 0; the limit is 1 to 4294967296\n"),
+                (("--login", "yes"), '--login is "yes": it must be on or off'),
+                (("--data-dirr", "x"), "unknown flag --data-dirr; kilokvd --help lists the flags"),
+                (("--tls-key", "k.pem"), "--tls-key needs --tls-cert, the certificate of the key"),
+                (("--tls-cert", "c.pem"), "--tls-cert needs --tls-key, the key of the certificate")):
+            for more in ((), ("--check-config",)):
+                with self.subTest(flags=flags, more=more):
+                    said = self.kilokvd(*flags, *more, code=USAGE)
+                    self.assertTrue(said.startswith(f"kilokvd: {says}"), said)
+                    self.assertEqual(len(said.splitlines()), 1, said)
+
+    def test_in_the_file(self):
+        file = self.folder / "kilokvd.toml"
+        for text, says in (('batch-max-delay = "2min"', '1:1: batch-max-delay is "2min": it must be a duration'),
+                           ("batch-max-delay = 2", '1:1: batch-max-delay is "2": it must be a duration'),
+                           ('queue-bytes-max = 0', "1:1: queue-bytes-max is 0B; the limit is 1B to 1GiB\n"),
+                           ('batch_max_delay = "2ms"', "1:1: batch_max_delay: unknown key; did you mean batch-max-delay?\n"),
+                           ('speed = "high"', "1:1: speed: unknown key; a key is a flag without its dashes"),
+                           ("[server]", "1:2: server is a table")):
+            with self.subTest(text):
+                file.write_text(text + "\n")
+                said = self.kilokvd("--config", file, code=USAGE)
+                self.assertTrue(said.startswith(f"kilokvd: {file}:{says}"), said)
+                self.assertEqual(self.kilokvd("--config", file, "--check-config", code=USAGE), said)
 
 
 class WrongPlaces(Starts):
@@ -97,6 +138,32 @@ class WrongPlaces(Starts):
         says = "--bootstrap-again needs --bootstrap-file FILE"
         self.assertIn(says, self.kilokvd("--login", "on", "--bootstrap-again", "on", "--check-config", code=FAILED))
         self.assertIn(says, self.kilokvd("--login", "on", "--bootstrap-again", "on", code=FAILED))
+
+    def test_a_port_in_use(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            endpoint = f"127.0.0.1:{taken.getsockname()[1]}"
+            self.assertIn(f"cannot listen on {endpoint} (--listen): Address already in use: another program listens there; end "
+                          "it, or choose another port", self.kilokvd(listen=endpoint, code=FAILED))
+
+    def test_a_data_directory_that_cannot_be_used(self):
+        (self.folder / "file").write_text("no directory")
+        parent = self.folder / "missing"
+        for path, says in ((parent / "data", f"cannot be created: its parent {parent} does not exist; make it first "
+                                             "(--data-dir)"),
+                           (self.folder / "file", "cannot be opened: Not a directory (--data-dir)")):
+            with self.subTest(says):
+                self.assertIn(f"data directory {path} {says}", self.start_on(path))
+
+    def start_on(self, path):
+        done = subprocess.run([BIN / "kilokvd", "--data-dir", path, "--listen", "127.0.0.1:0", "--http-listen", "off"],
+                              capture_output=True, text=True, timeout=60 * SLOWER, check=False)
+        self.assertEqual(done.returncode, FAILED, done.stderr)
+        return done.stderr
+
+    def test_a_port_file_that_cannot_be_written(self):
+        path = self.folder / "missing" / "port"
+        self.assertIn(f"--port-file: cannot write {path}: No such file or directory",
+                      self.kilokvd("--port-file", path, code=FAILED))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "server/core/environment.hpp"
+#include "server/core/size_text.hpp"
 #include "server/core/time_text.hpp"
 
 namespace kilokv::server {
@@ -63,7 +64,10 @@ TEST(DatabaseOptionsTest, EverySettingHasAnUpperLimit) {
     const Status status = options.validate();
     ASSERT_NE(status.violation(), nullptr) << c.setting;
     EXPECT_EQ(status.violation()->setting, c.setting);
-    const std::string most = c.most == most_us ? format_duration(kDurationUsMax) : std::to_string(c.most);
+    const bool is_size = std::string(c.setting).find("bytes") != std::string::npos;
+    const std::string most = c.most == most_us ? format_duration(kDurationUsMax)
+                             : is_size         ? format_size(c.most)
+                                               : std::to_string(c.most);
     EXPECT_TRUE(status.violation()->limit.ends_with(" to " + most)) << status.message();
   }
 }

@@ -26,7 +26,8 @@ TEST(Listener, APortInUseIsNamed) {
   ASSERT_TRUE(first.ok());
   const Status second = listen_on(first->endpoint).status();
   EXPECT_EQ(second.code(), StatusCode::unavailable);
-  EXPECT_EQ(second.message(), "cannot listen on " + first->endpoint + " (--listen): Address already in use");
+  EXPECT_EQ(second.message(), "cannot listen on " + first->endpoint + " (--listen): Address already in use: another program "
+                              "listens there; end it, or choose another port");
 }
 
 TEST(Listener, APortIsFreeAgainAfterItsServer) {
@@ -74,7 +75,8 @@ TEST(Listener, AnUnknownHostIsNamed) {
 
 TEST(Listener, AnAddressOfAnotherMachineIsRefused) {
   const Status status = listen_on("192.0.2.1:0").status();  // an address that is only for documents
-  EXPECT_EQ(status.message(), "cannot listen on 192.0.2.1:0 (--listen): Cannot assign requested address");
+  EXPECT_EQ(status.message(), "cannot listen on 192.0.2.1:0 (--listen): Cannot assign requested address: this "
+                              "machine does not have the address");
 }
 
 TEST(Descriptors, HalfAreKeptAndEachConnectionTakesTwo) {

@@ -170,13 +170,15 @@ TEST(Config, ErrorsNameSourceValueAndWhatIsAllowed) {
   const std::string most = "it must be a whole number up to 4294967295";
   expect_error(parse({"--threads", "all"}), "--threads is \"all\": " + most);
   expect_error(parse({"--guards-max", "99999999999"}), "--guards-max is \"99999999999\": " + most);
-  expect_error(parse({"--shadow-rate", "1.01"}), "--shadow-rate is 1.01; the limit is 0 to 1 (--shadow-rate)");
+  expect_error(parse({"--shadow-rate", "1.01"}), "--shadow-rate is 1.01; the limit is 0 to 1");
   expect_error(parse({}, {{"KILOKV_SHADOW_RATE", "5%"}}), "KILOKV_SHADOW_RATE is \"5%\": it must be a share");
   expect_error(parse({"--log-level", "loud"}), "warning");
   expect_error(parse({"--log-format", "xml"}), "--log-format is \"xml\": it must be one of text, json");
   expect_error(parse({"--log-keys", "some"}), "--log-keys is \"some\": it must be one of full, hash, none");
   expect_error(parse({"--create", "always"}),
                "creation of a database is always; the limit is auto or never (--create)");
+  expect_error(parse({"--queue-bytes-max", "0"}), "--queue-bytes-max is 0B; the limit is 1B to 1GiB");
+  expect_error(parse({"--log-buffer", "1"}), "log buffer is 1B; the limit is 64KiB to 1GiB (--log-buffer)");
   expect_error(parse({"--listen", "7070"}), "HOST:PORT");
   expect_error(parse({"--listen", "127.0.0.1:70000"}), "0 to 65535");
   expect_error(parse({"--no-such-flag"}), "--no-such-flag");
@@ -300,7 +302,12 @@ TEST(Config, ErrorsInTheFileNameFileAndLine) {
   expect_error(parse({"--foo"}), "--foo; kilokvd --help lists the flags");
   expect_error(parse({"--drain-timeout", "1000000h"}), "876000h");
   const ConfigFile unknown("parked-max = 5\nbatch-max-dealy = \"1ms\"\n");
-  expect_error(parse({"--config", unknown.path()}), std::string(unknown.path()) + ":2:1: batch-max-dealy: unknown key");
+  expect_error(parse({"--config", unknown.path()}), std::string(unknown.path()) + ":2:1: batch-max-dealy: unknown key; a key is");
+}
+
+TEST(Config, AKeyWithUnderscoresIsToldItsName) {
+  const ConfigFile file("batch_max_delay = \"1ms\"\n");
+  expect_error(parse({"--config", file.path()}), ":1:1: batch_max_delay: unknown key; did you mean batch-max-delay?");
 }
 
 TEST(Config, ABadValueInTheFileNamesFileAndLine) {
@@ -330,7 +337,7 @@ TEST(Config, ValuesThatDoNotGoTogetherNameTheirSources) {
   expect_error(parse({"--config", file.path()}),
                "--session-lease-default is 1m; the limit is 30s (" + path + ":2:1: session-lease-max)");
   expect_error(parse({"--config", file.path(), "--table-records-max", "10"}),
-               path + ":3:1: expected-records is 11; the limit is 0 to 10 (--table-records-max) (--expected-records)");
+               path + ":3:1: expected-records is 11; the limit is 0 to 10 (--table-records-max)");
   expect_error(parse({"--value-bytes-max", "4MiB"}, {{"KILOKV_OPERATIONS_MAX", "1000"}}),
                "--value-bytes-max x KILOKV_OPERATIONS_MAX is ");
 }

@@ -314,11 +314,28 @@ TEST_F(DataDirectoryTest, TooManyOpenFilesAreNoFaultOfTheDirectory) {
   EXPECT_TRUE(open_status(options_).ok());
 }
 
+// Root may write everywhere, so the test is another user for a moment.
+TEST_F(DataDirectoryTest, ThatCannotBeWrittenIsNamed) {
+  constexpr uid_t kOther = 65534;
+  std::filesystem::create_directory(path_);
+  ASSERT_EQ(::chmod(temporary_.path(".").c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(path_.c_str(), 0555), 0);
+  const bool is_root = ::geteuid() == 0;
+  if (is_root) ASSERT_EQ(::seteuid(kOther), 0);
+  const Status status = open_status(options_);
+  if (is_root) ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_EQ(status.code(), StatusCode::failed_precondition);
+  EXPECT_EQ(status.message(), "data directory " + path_ +
+                                  " cannot be written: Permission denied; let the user of this program write there, or "
+                                  "choose another (--data-dir)");
+  EXPECT_TRUE(std::filesystem::is_empty(path_));
+}
+
 TEST_F(DataDirectoryTest, ThatCannotBeCreatedIsNamed) {
   const Status status = DataDirectory::open(temporary_.path("missing/data")).status();
   EXPECT_EQ(status.code(), StatusCode::failed_precondition);
-  EXPECT_NE(status.message().find("cannot be created: No such file or directory (--data-dir)"), std::string::npos)
-      << status.message();
+  EXPECT_EQ(status.message(), "data directory " + temporary_.path("missing/data") + " cannot be created: its parent " +
+                                  temporary_.path("missing") + " does not exist; make it first (--data-dir)");
   write_file(temporary_.path("file"), "");
   EXPECT_NE(DataDirectory::open(temporary_.path("file"))
                 .status()
