@@ -180,6 +180,7 @@ ServerInfo info_of(const ServerOptions& options) {
           .strategy = engine.strategy,
           .threads = engine.threads,
           .shadow_rate = options.database.shadow_rate,
+          .read_only = options.database.read_only,
           .memory_limit = options.database.memory_limit,
           .storage_bound = storage_bound_of(options),
           .http_bound = http_bound_of(options),

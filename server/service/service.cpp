@@ -138,6 +138,7 @@ void fill_info(const ServerInfo& info, v1::StatusResponse* response) {
   response->mutable_server()->set_server_version(info.version);
   response->mutable_server()->set_strategy(info.strategy);
   response->mutable_server()->set_threads(info.threads);
+  response->mutable_server()->set_read_only(info.read_only);
   response->mutable_checks()->set_shadow_rate(info.shadow_rate);
   for (const auto& [name, text] : info.settings) add_text(name, text, response->mutable_settings());
 }

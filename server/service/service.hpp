@@ -40,6 +40,7 @@ struct ServerInfo {
   std::string strategy;
   std::uint32_t threads = 0;
   double shadow_rate = 0;
+  bool read_only = false;
   std::uint64_t memory_limit = 0;                                      // the one that is in force
   std::uint64_t storage_bound = 0, http_bound = 0, process_bytes = 0;  // owners of memory that it does not know
   std::vector<std::pair<std::string, std::string>>

@@ -57,6 +57,7 @@ ServerStatus to_status(const v1::StatusResponse& response) {
   status.strategy = response.server().strategy();
   status.threads = response.server().threads();
   status.insecure = response.server().insecure();
+  status.read_only = response.server().read_only();
   status.uptime_seconds = response.server().uptime_seconds();
   status.recovery_seconds = response.server().recovery_seconds();
   status.state_hash = to_hex(response.position().state_hash());

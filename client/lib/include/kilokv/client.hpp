@@ -177,6 +177,7 @@ struct ServerStatus {
   std::string device, device_model, device_reason;
   std::string incarnation;  // hexadecimal; a restore from a backup begins another one
   bool insecure = false;    // other machines reach the server, and it lacks TLS or logins
+  bool read_only = false;   // the server refuses everything that changes something
   std::uint32_t threads = 0;
   double shadow_rate = 0;
   double uptime_seconds = 0, recovery_seconds = 0;
