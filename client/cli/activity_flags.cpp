@@ -27,14 +27,21 @@ struct Command {
 }  // namespace
 
 void add_watch(CLI::App* command, WatchArguments* watch) {
-  command
-      ->add_option("--watch", watch->every_us,
-                   "show it again and again, each time after so long; on a terminal in the place of the one before")
-      ->transform(duration(kLeastUs))
-      ->option_text("DURATION, such as 2s");
-  command->add_option("--count", watch->count, "with --watch: how often it is shown; 0: until the program is ended")
-      ->transform(whole_number())
-      ->capture_default_str();
+  const bool watches_anyway = watch->every_us > 0;  // without the flag
+  CLI::Option* const every =
+      command
+          ->add_option("--watch", watch->every_us,
+                       "show it again and again, each time after so long; on a terminal in the place of the one before")
+          ->transform(duration(kLeastUs))
+          ->option_text(watches_anyway ? "DURATION [2s]" : "DURATION, such as 2s");
+  CLI::Option* const count =
+      command
+          ->add_option("--count", watch->count,
+                       std::string(watches_anyway ? "" : "with --watch: ") +
+                           "how often it is shown; 0: until the program is ended")
+          ->transform(whole_number())
+          ->capture_default_str();
+  if (!watches_anyway) count->needs(every);
 }
 
 void add_activity(CLI::App* app, const CommonOptions* common, std::function<ExitCode()>* action) {
