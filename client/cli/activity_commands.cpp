@@ -1,30 +1,27 @@
 #include "client/cli/activity_commands.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "client/cli/activity_text.hpp"
 #include "client/cli/watch.hpp"
+#include "client/command_line/arguments.hpp"
 #include "client/measure/text.hpp"
 #include "kilokv/history.hpp"
 
 namespace kilokv::client {
 namespace {
 
-using bench::fixed;
 using bench::grouped;
+using bench::long_duration;
 using bench::short_duration;
+using bench::short_size;
 using bench::Table;
-
-std::string text_of(const ShownKey& key) {
-  const std::string text = key.hash.empty() ? key_text(key.key) : key.hash;
-  return key.is_range ? text + " (range)" : text;
-}
+using bench::wrapped;
 
 // A key stands as in a history. A hash has a field of its own.
 void add_key(const ShownKey& key, const char* field, nlohmann::ordered_json* out) {
@@ -38,15 +35,13 @@ void add_key(const ShownKey& key, const char* field, nlohmann::ordered_json* out
   (*out)["is_range"] = key.is_range;
 }
 
-std::string rate_text(double per_second) { return fixed(per_second, per_second < 10 ? 1 : 0); }
-
 std::string signed_duration(std::int64_t us) {
   std::string text = us < 0 ? "-" : "";
-  text += short_duration(us < 0 ? -us : us);
+  text += long_duration(us < 0 ? -us : us);
   return text;
 }
 
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+std::string or_nothing(std::uint64_t bytes) { return bytes == 0 ? "0" : short_size(bytes); }
 
 // Such as 2026-01-31T12:00:00.123Z.
 std::string utc_text(std::int64_t unix_us) {
@@ -66,30 +61,44 @@ void print_more(std::size_t shown, std::uint64_t count, const char* what) {
   if (count > shown) std::cout << "and " << grouped(count - shown) << " more " << what << " (--limit)\n";
 }
 
-void print(const HotKeys& hot, OutputFormat output) {
-  if (output == OutputFormat::json) {
-    for (const HotKeysOfUse& use : hot.uses) {
-      for (const HotKey& key : use.keys) {
-        nlohmann::ordered_json line = {{"use", to_string(use.use)}};
-        add_key(key.key, "key", &line);
-        line.update({{"per_second", key.per_second},
-                     {"error", key.error},
-                     {"all_per_second", use.per_second},
-                     {"sampled_one_in", hot.sampled_one_in}});
-        std::cout << line.dump() << '\n';
-      }
-    }
-    return;
-  }
+void print_json(const HotKeys& hot) {
   for (const HotKeysOfUse& use : hot.uses) {
-    Table table({"KEY", std::string(to_string(use.use)) + "/s", "AT MOST TOO HIGH BY"});
     for (const HotKey& key : use.keys) {
-      table.row({text_of(key.key), rate_text(key.per_second), key.error < 0.05 ? "" : rate_text(key.error)});
+      nlohmann::ordered_json line = {{"use", to_string(use.use)}};
+      add_key(key.key, "key", &line);
+      line.update({{"per_second", key.per_second},
+                   {"error", key.error},
+                   {"at_least_per_second", at_least(key)},
+                   {"all_per_second", use.per_second},
+                   {"sampled_one_in", hot.sampled_one_in}});
+      std::cout << line.dump() << '\n';
     }
-    std::cout << (&use == hot.uses.data() ? "" : "\n") << table.render() << "all keys: " << rate_text(use.per_second)
-              << " a second\n";
   }
-  std::cout << "\nrates of the last seconds";
+}
+
+void print_text(const HotKeysOfUse& use, std::uint32_t limit) {
+  std::cout << to_string(use.use) << ": " << rate_text(use.per_second) << " a second, all keys together\n";
+  const std::vector<HotKey> keys = certain_keys(use, limit);
+  if (!keys.empty()) {
+    Table table({"AT LEAST/S", "AT MOST/S", "KEY"});
+    for (const HotKey& key : keys) {
+      table.row({rate_text(at_least(key)), rate_text(key.per_second), text_of(key.key)});
+    }
+    table.text_last();
+    std::cout << table.render();
+  }
+  const std::size_t certain = keys.size() < limit ? keys.size() : use.keys.size();
+  if (certain < use.keys.size()) {
+    std::cout << "left out: " << grouped(use.keys.size() - certain) << " keys whose rates are mostly error\n";
+  }
+}
+
+void print_text(const HotKeys& hot, std::uint32_t limit) {
+  for (const HotKeysOfUse& use : hot.uses) {
+    print_text(use, limit);
+    std::cout << '\n';
+  }
+  std::cout << "rates of the last seconds";
   if (hot.sampled_one_in > 1) std::cout << ", from one of " << grouped(hot.sampled_one_in) << " transactions";
   std::cout << '\n';
 }
@@ -122,25 +131,44 @@ nlohmann::ordered_json to_json(const SlowTransaction& slow) {
   return line;
 }
 
+// A block of lines for each: the times of all stages do not fit beside each other.
+void print_text(const SlowTransaction& slow) {
+  constexpr const char* kIndent = "    ";
+  const auto duration = [](std::uint64_t us) { return short_duration(static_cast<std::int64_t>(us)); };
+  std::cout << utc_text(slow.answered_us) << "  " << duration(slow.total_us) << ", " << slow.reason << ", "
+            << to_string(slow.outcome) << " in batch " << slow.batch << '\n';
+  std::vector<std::string> who = {"from " + slow.client};
+  if (!slow.session.empty()) who.push_back("session " + slow.session + ", request " + std::to_string(slow.request));
+  if (slow.transactions > 1) who.push_back(grouped(slow.transactions) + " transactions");
+  std::cout << wrapped(kIndent, who);
+  std::vector<std::string> stages;
+  for (const auto& [name, us] : {std::pair{"queued ", slow.queued_us}, std::pair{"waited ", slow.waited_us},
+                                 std::pair{"execution ", slow.execution_us}, std::pair{"sync ", slow.sync_us},
+                                 std::pair{"answer ", slow.answer_us}}) {
+    if (us > 0) stages.push_back(name + duration(us));
+  }
+  if (!stages.empty()) std::cout << wrapped(kIndent, stages);
+  if (slow.guard) {
+    std::cout << kIndent << "waited for guard " << *slow.guard << " on key " << text_of(slow.guard_key) << '\n';
+  }
+  if (!slow.trace.empty()) std::cout << kIndent << "trace " << slow.trace << ", span " << slow.span << '\n';
+}
+
 void print(const SlowTransactions& slow, OutputFormat output) {
   if (output == OutputFormat::json) {
     for (const SlowTransaction& one : slow.transactions) std::cout << to_json(one).dump() << '\n';
     return;
   }
-  const auto duration = [](std::uint64_t us) { return us == 0 ? "" : short_duration(static_cast<std::int64_t>(us)); };
-  Table table({"ANSWERED", "REASON", "TOTAL", "QUEUED", "WAITED", "EXECUTION", "SYNC", "ANSWER", "OUTCOME", "BATCH",
-               "CLIENT", "REQUEST", "WAITED FOR"});
-  for (const SlowTransaction& one : slow.transactions) {
-    const std::string session = one.session.empty() ? "" : one.session + "/" + std::to_string(one.request);
-    table.row({utc_text(one.answered_us), one.reason, duration(one.total_us), duration(one.queued_us),
-               duration(one.waited_us), duration(one.execution_us), duration(one.sync_us), duration(one.answer_us),
-               to_string(one.outcome), std::to_string(one.batch), one.client, session,
-               one.guard ? "guard " + std::to_string(*one.guard) + " on " + text_of(one.guard_key) : ""});
+  for (const SlowTransaction& one : slow.transactions) print_text(one);
+  if (slow.threshold_us == 0) {
+    std::cout << "no transaction counts as slow: --slow-transaction of the server is 0\n";
+    return;
   }
-  std::cout << table.render() << "slower than " << (slow.threshold_us == 0 ? "off" : duration(slow.threshold_us))
-            << " (--slow-transaction) since the start:";
-  for (const auto& [reason, count] : slow.counts) std::cout << ' ' << reason << ' ' << grouped(count);
-  std::cout << '\n';
+  const std::uint64_t all = count_of(slow);
+  std::cout << (slow.transactions.empty() ? "" : "\n") << grouped(all) << (all == 1 ? " transaction" : " transactions")
+            << " since the start took " << format_duration(static_cast<std::int64_t>(slow.threshold_us))
+            << " or longer (--slow-transaction)" << (all == 0 ? "" : ":") << '\n';
+  if (all > 0) std::cout << wrapped("    ", reasons_of(slow));
 }
 
 void print(const OpenSessions& open, OutputFormat output) {
@@ -161,13 +189,18 @@ void print(const OpenSessions& open, OutputFormat output) {
     }
     return;
   }
-  Table table({"SESSION", "USER", "LEASE LEFT", "HOLDER", "ACKNOWLEDGED", "KEPT", "IN FLIGHT", "UPLOADS",
-               "STORED BYTES", "RESERVED BYTES"});
+  if (open.sessions.empty()) {
+    std::cout << "no session is open\n";
+    return;
+  }
+  Table table({"SESSION", "USER", "LEASE LEFT", "HOLDER", "ACKED TO", "KEPT", "IN FLIGHT", "UPLOADS", "STORED",
+               "RESERVED"});
   for (const OpenSession& s : open.sessions) {
     table.row({s.id, or_dash(s.user), signed_duration(s.lease_left_us), std::to_string(s.holder),
                std::to_string(s.acknowledged_through), grouped(s.requests), grouped(s.requests_in_flight),
-               grouped(s.uploads), grouped(s.stored_bytes), grouped(s.reserved_bytes)});
+               grouped(s.uploads), or_nothing(s.stored_bytes), or_nothing(s.reserved_bytes)});
   }
+  table.drop_empty_columns();
   std::cout << table.render();
   print_more(open.sessions.size(), open.count, "sessions");
 }
@@ -185,20 +218,18 @@ void print(const OpenConnections& open, OutputFormat output) {
     }
     return;
   }
-  Table table({"PEER", "USER", "AGE", "RECEIVED BYTES", "OPEN CALLS", "UNFINISHED BYTES"});
-  for (const OpenConnection& c : open.connections) {
-    table.row({c.peer, or_dash(c.user), short_duration(static_cast<std::int64_t>(c.age_us)), grouped(c.received_bytes),
-               grouped(c.open_calls), grouped(c.unfinished_bytes)});
+  if (open.connections.empty()) {
+    std::cout << "no connection is open\n";
+    return;
   }
+  Table table({"PEER", "USER", "AGE", "RECEIVED", "OPEN CALLS", "UNFINISHED"});
+  for (const OpenConnection& c : open.connections) {
+    table.row({c.peer, or_dash(c.user), long_duration(static_cast<std::int64_t>(c.age_us)),
+               or_nothing(c.received_bytes), grouped(c.open_calls), or_nothing(c.unfinished_bytes)});
+  }
+  table.drop_empty_columns();
   std::cout << table.render();
   print_more(open.connections.size(), open.count, "connections");
-}
-
-Expected<std::unique_ptr<Activity>> connect_activity(const CommonOptions& common) {
-  ClientOptions options = common.server;
-  options.connect_timeout_us = common.timeout_us;
-  options.request_timeout_us = common.timeout_us;
-  return Activity::connect(options);
 }
 
 // `ask` asks for the list, which is then printed.
@@ -214,136 +245,23 @@ ExitCode show(const CommonOptions& common, const WatchArguments& watch, const As
   });
 }
 
-// What changes between two looks at the server, as rates.
-class Overview {
- public:
-  Overview(const CommonOptions& common, std::uint32_t limit, Client* client, Activity* activity)
-      : common_(common), limit_(limit == 0 ? kKeys : limit), client_(client), activity_(activity) {}
-
-  ExitCode show() {
-    const auto status = client_->status();
-    if (!status) return report(status.error());
-    const auto hot = activity_->hot_keys({}, limit_);
-    if (!hot) return report(hot.error());
-    const auto slow = activity_->slow(1);
-    if (!slow) return report(slow.error());
-    const auto connections = activity_->connections(1);
-    if (!connections) return report(connections.error());
-    const auto now = std::chrono::steady_clock::now();
-    const double passed =
-        has_before_ ? std::chrono::duration<double>(now - before_at_).count() : status->uptime_seconds;
-    if (common_.output == OutputFormat::json) {
-      print_json(*status, passed, *slow, connections->count);
-    } else {
-      print_text(*status, passed, *slow, connections->count);
-      print_hot(*hot);
-    }
-    before_ = status->counters;
-    before_at_ = now;
-    has_before_ = true;
-    return ExitCode::ok;
-  }
-
- private:
-  static constexpr std::uint32_t kKeys = 5;
-  static constexpr const char* kRates[] = {"transactions", "committed",     "guard_failed", "wait_expired",
-                                           "overflow",     "type_mismatch", "refused",      "batches"};
-  static constexpr const char* kLevels[] = {"queued_transactions", "parked", "sessions", "uploads", "records"};
-
-  using Counters = std::map<std::string, std::uint64_t>;
-  static std::uint64_t value(const Counters& counters, const char* name) {
-    const auto found = counters.find(name);
-    return found == counters.end() ? 0 : found->second;
-  }
-  double rate(const Counters& now, const char* name, double seconds) const {
-    const std::uint64_t before = value(before_, name), after = value(now, name);
-    return seconds <= 0 || after < before ? 0 : static_cast<double>(after - before) / seconds;  // it was started again
-  }
-  static std::uint64_t sum(const SlowTransactions& slow) {
-    std::uint64_t all = 0;
-    for (const auto& [reason, count] : slow.counts) all += count;
-    return all;
-  }
-
-  void print_json(const ServerStatus& status, double passed, const SlowTransactions& slow,
-                  std::uint64_t connections) const {
-    nlohmann::ordered_json line = {{"state", status.state}, {"seconds", passed}};
-    for (const char* const name : kRates) line[std::string(name) + "_per_second"] = rate(status.counters, name, passed);
-    for (const char* const name : kLevels) line[name] = value(status.counters, name);
-    line["connections"] = connections;
-    for (const char* const name : {"executed_batch", "durable_batch", "checkpoint_batch", "memory_sum_bytes",
-                                   "memory_limit_bytes", "memory_rss_bytes", "log_bytes", "disk_free_bytes"}) {
-      line[name] = value(status.counters, name);
-    }
-    line["slow"] = sum(slow);
-    std::cout << line.dump() << '\n';
-  }
-
-  void print_text(const ServerStatus& status, double passed, const SlowTransactions& slow,
-                  std::uint64_t connections) const {
-    const Counters& now = status.counters;
-    const auto mib = [&](const char* name) { return grouped(value(now, name) >> 20) + " MiB"; };
-    std::cout << "kilokvd " << status.version << " at " << client_->options().endpoint << ": " << status.state
-              << ", up " << short_duration(static_cast<std::int64_t>(status.uptime_seconds * 1e6)) << ", strategy "
-              << status.strategy << " on " << or_dash(status.device) << '\n';
-    std::cout << (has_before_ ? "a second:  " : "a second since the start:  ");
-    for (const char* const name : kRates) {
-      const double per_second = rate(now, name, passed);
-      const bool always = name == kRates[0] || name == kRates[1] || std::string_view(name) == "batches";
-      if (always || per_second > 0) std::cout << name << ' ' << rate_text(per_second) << "  ";
-    }
-    std::cout << "\nnow:       ";
-    for (const char* const name : kLevels) std::cout << name << ' ' << grouped(value(now, name)) << "  ";
-    std::cout << "connections " << grouped(connections) << '\n';
-    std::cout << "batches:   executed " << value(now, "executed_batch") << "  durable " << value(now, "durable_batch")
-              << "  checkpoint " << value(now, "checkpoint_batch") << '\n';
-    std::cout << "memory:    " << mib("memory_sum_bytes") << " of " << mib("memory_limit_bytes") << ", resident "
-              << mib("memory_rss_bytes") << '\n';
-    std::cout << "disk:      log " << mib("log_bytes") << ", free " << mib("disk_free_bytes") << '\n';
-    std::cout << "slow:      " << grouped(sum(slow)) << " transactions since the start";
-    for (const auto& [reason, count] : slow.counts) {
-      if (count > 0) std::cout << "  " << reason << ' ' << grouped(count);
-    }
-    std::cout << '\n';
-  }
-
-  // The uses beside each other: the first of each, then the second, and so on.
-  static void print_hot(const HotKeys& hot) {
-    std::size_t rows = 0;
-    std::vector<std::string> header;
-    for (const HotKeysOfUse& use : hot.uses) {
-      rows = std::max(rows, use.keys.size());
-      header.push_back(header.empty() ? "MOST USED: " + std::string(to_string(use.use)) : to_string(use.use));
-      header.emplace_back("/s");
-    }
-    if (rows == 0) return;
-    Table table(header);
-    for (std::size_t i = 0; i < rows; ++i) {
-      std::vector<std::string> row;
-      for (const HotKeysOfUse& use : hot.uses) {
-        const bool has = i < use.keys.size();
-        row.push_back(has ? text_of(use.keys[i].key) : "");
-        row.push_back(has ? rate_text(use.keys[i].per_second) : "");
-      }
-      table.row(row);
-    }
-    std::cout << '\n' << table.render();
-  }
-
-  const CommonOptions& common_;
-  const std::uint32_t limit_;
-  Client* const client_;
-  Activity* const activity_;
-  Counters before_;
-  std::chrono::steady_clock::time_point before_at_;
-  bool has_before_ = false;
-};
-
 }  // namespace
 
 ExitCode run_hot(const CommonOptions& common, const ActivityArguments& arguments) {
-  return show(common, arguments.watch,
-              [&](Activity* activity) { return activity->hot_keys(arguments.use, arguments.limit); });
+  constexpr std::uint32_t kKeys = 20;
+  const auto activity = connect_activity(common);
+  if (!activity) return report(activity.error());
+  return show_repeatedly(common, arguments.watch, [&] {
+    const bool is_text = common.output == OutputFormat::text;
+    const auto hot = (*activity)->hot_keys(arguments.use, is_text ? kHotKeysMax : arguments.limit);
+    if (!hot) return report(hot.error());
+    if (is_text) {
+      print_text(*hot, arguments.limit == 0 ? kKeys : arguments.limit);
+    } else {
+      print_json(*hot);
+    }
+    return ExitCode::ok;
+  });
 }
 
 ExitCode run_slow(const CommonOptions& common, const ActivityArguments& arguments) {
@@ -356,15 +274,6 @@ ExitCode run_sessions(const CommonOptions& common, const ActivityArguments& argu
 
 ExitCode run_connections(const CommonOptions& common, const ActivityArguments& arguments) {
   return show(common, arguments.watch, [&](Activity* activity) { return activity->connections(arguments.limit); });
-}
-
-ExitCode run_top(const CommonOptions& common, const ActivityArguments& arguments) {
-  const auto client = connect(common);
-  if (!client) return report(client.error());
-  const auto activity = connect_activity(common);
-  if (!activity) return report(activity.error());
-  Overview overview(common, arguments.limit, client->get(), activity->get());
-  return show_repeatedly(common, arguments.watch, [&] { return overview.show(); });
 }
 
 }  // namespace kilokv::client

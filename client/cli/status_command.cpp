@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "client/cli/activity_text.hpp"
 #include "client/cli/commands.hpp"
 #include "client/cli/watch.hpp"
+#include "client/measure/text.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -52,6 +54,7 @@ std::vector<Group> groups_of(const ServerStatus& status) {
       {"Server",
        {{"state", status.state},
         {"server_version", status.version},
+        {"read_only", status.read_only},
         {"insecure", status.insecure},
         {"uptime_seconds", status.uptime_seconds},
         {"recovery_seconds", status.recovery_seconds}}},
@@ -74,20 +77,49 @@ std::vector<Group> groups_of(const ServerStatus& status) {
   return groups;
 }
 
+// A long text goes on below its begin.
 void print_line(const std::string& name, const std::string& value) {
-  std::printf("%-24s %s\n", name.c_str(), value.c_str());
+  constexpr std::size_t kName = 24, kValue = 55;
+  std::string rest = value, lines;
+  while (rest.size() > kValue) {
+    const std::size_t blank = rest.rfind(' ', kValue);
+    if (blank == std::string::npos || blank == 0) break;
+    lines += rest.substr(0, blank) + '\n' + std::string(kName + 1, ' ');
+    rest.erase(0, blank + 1);
+  }
+  lines += rest;
+  std::printf("%-*s %s\n", static_cast<int>(kName), name.c_str(), lines.c_str());
+}
+
+// A number as it is in JSON, and for people what it means in larger units.
+std::string number_text(const std::string& name, const nlohmann::ordered_json& value) {
+  if (name.ends_with("_seconds") && value.is_number_float()) {
+    const auto seconds = value.get<double>();
+    std::string text = bench::fixed(seconds, 3);
+    if (seconds >= 60) text += " (" + bench::long_duration(static_cast<std::int64_t>(seconds * 1e6)) + ")";
+    return text;
+  }
+  std::string text = value.dump();
+  if (!name.ends_with("_bytes") || !value.is_number_unsigned()) return text;
+  const auto bytes = value.get<std::uint64_t>();
+  return bytes < 1024 ? text : text + " (" + bench::short_size(bytes) + ")";
+}
+
+std::string field_text(const std::string& name, const nlohmann::ordered_json& value, const ServerStatus& status) {
+  if (name == "state") return state_text(status);
+  return value.is_string() ? or_dash(value.get<std::string>()) : number_text(name, value);
 }
 
 void print_text(const std::vector<Group>& groups, const ServerStatus& status) {
   for (const Group& group : groups) {
     std::printf("%s%s:\n", &group == groups.data() ? "" : "\n", group.title.c_str());
     for (const auto& field : group.fields.items()) {
-      print_line(field.key(), field.value().is_string() ? field.value().get<std::string>() : field.value().dump());
+      print_line(field.key(), field_text(field.key(), field.value(), status));
     }
     if (group.title != "Memory") continue;
     for (const auto& owner : status.memory) {
-      const std::string bound = owner.bound_bytes == 0 ? "" : " of " + std::to_string(owner.bound_bytes);
-      print_line("memory of " + owner.name, std::to_string(owner.bytes) + bound);
+      const std::string bound = owner.bound_bytes == 0 ? "" : " of " + bench::short_size(owner.bound_bytes);
+      print_line("memory of " + owner.name, bench::short_size(owner.bytes) + bound);
     }
   }
 }

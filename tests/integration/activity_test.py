@@ -56,6 +56,10 @@ class Activity(unittest.TestCase):
             raise AssertionError(f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
+    def assert_fits(self, text):
+        """Each line fits into a terminal with 80 columns."""
+        self.assertEqual([line for line in text.splitlines() if len(line) > 80], [])
+
     def json_as(self, token, *words):
         return [json.loads(line) for line in self.run_as(token, "--output", "json", *words).splitlines()]
 
@@ -71,7 +75,9 @@ class Activity(unittest.TestCase):
         self.assertEqual({line["key"] for line in self.json_as(reader, "hot", "--by", "failed_guard")}, {"shop/none", "bank/open"})
         self.assertEqual([line["key"] for line in self.json_as(reader, "hot", "--by", "wait")], ["bank/open"])
         text = self.run_as(reader, "hot")
-        self.assertRegex(text, r"(?m)^shop/1 +\d")
+        self.assertRegex(text, r"(?m)^ +[\d.]+ +[\d.]+  shop/1$")
+        self.assertRegex(text, r"(?m)^AT LEAST/S +AT MOST/S +KEY$")
+        self.assertRegex(text, r"(?m)^write: [\d.]+ a second, all keys together$")
         self.assertIn("rates of the last seconds", text)
 
     def test_slow_transactions_have_their_reason_and_their_trace(self):
@@ -83,7 +89,13 @@ class Activity(unittest.TestCase):
         self.assertLessEqual(slow[0]["waited_us"], slow[0]["total_us"])
         self.assertRegex(slow[0]["guard_key_hash"], r"^#[0-9a-f]{16}$")
         text = self.run_as(self.watcher, "slow")
-        self.assertIn("slower than 50 ms (--slow-transaction) since the start: waiting 1 ", text.replace("50.0 ms", "50 ms"))
+        self.assertRegex(text, r"(?m)^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  [\d.]+ m?s, waiting, WAIT_EXPIRED in batch \d+$")
+        self.assertRegex(text, r"(?m)^    from user:teller, session [0-9a-f]{8}, request 1$")
+        self.assertRegex(text, r"(?m)^    waited for guard 0 on key #[0-9a-f]{16}$")
+        self.assertIn(f"    trace {TRACE}, span {SPAN}\n", text)
+        self.assertTrue(text.endswith("1 transaction since the start took 50ms or longer (--slow-transaction):\n"
+                                      "    1 waiting\n"), text)
+        self.assert_fits(text)
 
     def test_sessions_are_shown_by_the_begin_of_their_ids(self):
         waits = {"guards": [{"key": "bank/never", "is": "ge", "value": 1, "when_false": "wait"}],
@@ -103,11 +115,19 @@ class Activity(unittest.TestCase):
                 text = self.run_as(self.watcher, "sessions")
                 self.assertIn(whole[:8], text)
                 self.assertNotIn(whole[:10], text)
+                self.assertRegex(text, r"(?m)^SESSION +USER +LEASE LEFT .*KEPT +IN FLIGHT .*RESERVED$")
+                self.assertNotIn("HOLDER", text, "nobody has attached to a session")
+                self.assertRegex(text, rf"(?m)^{whole[:8]} +teller +\d.* 1 +1 .*\d [KM]?i?B$")
+                self.assert_fits(text)
                 peers = self.json_as(self.watcher, "connections")
                 self.assertIn("teller", [one["user"] for one in peers])
                 self.assertTrue(all(one["peer"].startswith("ipv4:127.0.0.1:") for one in peers))
                 self.assertTrue(any(one["received_bytes"] > 0 for one in peers))
                 self.assertIn("more connections (--limit)", self.run_as(self.watcher, "connections", "--limit", "1"))
+                text = self.run_as(self.watcher, "connections")
+                self.assertRegex(text, r"(?m)^PEER +USER +AGE ")
+                self.assertRegex(text, r"(?m)^ipv4:127\.0\.0\.1:\d+ +teller +[\d.]+ [mu]?s")
+                self.assert_fits(text)
             finally:
                 program.kill()
 
@@ -128,16 +148,90 @@ class Activity(unittest.TestCase):
         self.assertGreater(looks[0]["committed_per_second"], 0)  # since the start
         self.assertLess(looks[1]["seconds"], looks[0]["seconds"] + 5)
         self.assertEqual(looks[2]["slow"], 1)
+        self.assertEqual([look["read_only"] for look in looks], [False] * 3)
         text = self.run_as(self.watcher, "top", "--count", "2", "--watch", "200ms")
         self.assertEqual(text.count("kilokvd "), 2)
-        self.assertIn("MOST USED: read", text)
+        self.assertEqual(text.count("on average since the start\n"), 1)
+        for line in (r"state: +ready, strategy \w+ on \w+$", r"per second: +[\d.,]+ transactions, [\d.,]+ committed",
+                     r"now: +\d+ queued, \d+ parked, \d+ sessions, \d+ uploads, \d+ connections,",
+                     r"last batch: +\d+ executed, \d+ durable, \d+ in the checkpoint$",
+                     r"memory: +[\d.]+ [KMG]iB of [\d.]+ [MGT]iB, [\d.]+ [MG]iB resident$",
+                     r"disk: +[\d.]+ K?M?i?B of log, [\d.]+ [MGT]iB free$",
+                     r"slow: +1 transaction since the start, 1 waiting$",
+                     r"read/s +write/s +failed_guard/s +wait/s  key$", r" +[\d.]+ +[\d.]+ .*shop/1$"):
+            self.assertRegex(text, "(?m)^" + line)
+        self.assert_fits(text)
+
+    def test_count_needs_watch(self):
+        for command in ("hot", "slow", "sessions", "connections", "status"):
+            self.assertIn("--count requires --watch", self.run_as(self.watcher, command, "--count", "2", code=2))
 
     def test_the_status_again_and_again(self):
         text = self.run_as(self.watcher, "status", "--watch", "100ms", "--count", "3")
         self.assertEqual(text.count("Server:\n"), 3)
         for title in ("Where batches run", "Positions in the log of batches", "Since the start", "Now", "Table", "Log", "Memory"):
             self.assertEqual(text.count(f"\n{title}:\n"), 3, title)
+        self.assert_fits(text)
         self.assertIn("--watch", self.run_as(self.watcher, "status", "--watch", "1ms", code=2))
+
+    def test_a_status_has_units_for_people(self):
+        text = self.run_as(self.watcher, "status")
+        self.assertRegex(text, r"(?m)^uptime_seconds +\d+\.\d{3}( \(\d+[mh] \d+[sm]\))?$")
+        self.assertRegex(text, r"(?m)^memory_limit_bytes +\d+ \([\d.]+ [MGT]iB\)$")
+        self.assertRegex(text, r"(?m)^memory of queue +\d.* of [\d.]+ [KMG]iB$")
+        self.assertRegex(text, r"(?m)^device_model +(-|\w.*)$")
+
+
+class Keys(unittest.TestCase):
+    def test_a_long_key_does_not_wrap_the_lines_of_top(self):
+        key = "shop/" + "x" * 200
+        with temporary_folder() as folder, Server(folder) as server:
+            for _ in range(3):
+                server.client("add", key, "1")
+            text = server.client("top", "--count", "1")
+            self.assertRegex(text, r"(?m)  shop/x+\.\.\.$")
+            self.assertEqual([line for line in text.splitlines() if len(line) > 80], [])
+            self.assertIn(key, server.client("hot"))
+
+    def test_a_rate_that_is_mostly_error_is_not_shown_to_people(self):
+        """The sketch keeps 256 keys. If thousands are written once, it takes the last of them for keys of a high rate, with
+        an error that is as high."""
+        once = "".join(json.dumps({"then": [{"op": "put", "key": f"once/{i}", "value": i}]}) + "\n" for i in range(3000))
+        often = (json.dumps({"then": [{"op": "add", "key": "often", "delta": 1}]}) + "\n") * 3000
+        with temporary_folder() as folder, Server(folder) as server:
+            for lines in (often, once, often):
+                server.client("txn", "--batch", stdin=lines)
+            listed = [json.loads(line) for line in
+                      server.client("--output", "json", "hot", "--by", "write", "--limit", "256").splitlines()]
+            text = server.client("hot", "--by", "write", "--limit", "200")
+            top = server.client("top", "--count", "1")
+        self.assertEqual(listed[0]["key"], "often")
+        for line in listed:
+            self.assertAlmostEqual(line["at_least_per_second"], max(line["per_second"] - line["error"], 0))
+        rough = [line for line in listed if line["at_least_per_second"] < min(0.5, line["per_second"] / 4)]
+        self.assertGreater(len(rough), 100, "the server lists them, with their errors")
+        for line in rough:
+            self.assertNotIn(f"  {line['key']}\n", text)
+        self.assertRegex(text, r"(?m)  often$")
+        self.assertRegex(text, r"(?m)^left out: [\d,]+ keys whose rates are mostly error$")
+        self.assertRegex(top, r"(?m)  often$")
+
+
+class ReadOnly(unittest.TestCase):
+    def test_a_server_that_only_reads_says_so_first(self):
+        with temporary_folder() as folder:
+            with Server(folder) as server:
+                server.client("put", "key", "1")
+                self.assertRegex(server.client("status"), r"\AServer:\nstate +ready\n")
+                self.assertFalse(json.loads(server.client("--output", "json", "status"))["read_only"])
+                self.assertEqual(server.stop(), 0)
+            with Server(folder, "--read-only", "on") as server:
+                self.assertRegex(server.client("status"), r"\AServer:\nstate +ready, read-only\n")
+                status = json.loads(server.client("--output", "json", "status"))
+                self.assertEqual((status["state"], status["read_only"]), ("ready", True))
+                self.assertRegex(server.client("top", "--count", "1"), r"(?m)^state: +ready, read-only, strategy ")
+                self.assertTrue(json.loads(server.client("--output", "json", "top", "--count", "1"))["read_only"])
+                self.assertEqual(server.client("sessions"), "no session is open\n")
 
 
 if __name__ == "__main__":
