@@ -190,6 +190,7 @@ void Connections::look(std::int64_t now_ms) {
 void Connections::on_event(int descriptor, std::uint32_t events) {
   const auto found = connections_.find(descriptor);
   if (found == connections_.end()) return;
+  if ((events & EPOLLERR) != 0) found->second.why_ended = "the client reset it, or the network failed";
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) return end(descriptor, now_ms());
   if ((events & EPOLLRDHUP) != 0 && found->second.half_closed_ms == 0) found->second.half_closed_ms = now_ms();
 }
@@ -322,6 +323,7 @@ void Connections::drop(int descriptor, std::int64_t now_ms) {
   Connection& connection = connections_.at(descriptor);
   look_at(&connection, now_ms);
   count_loss(&connection, now_ms);
+  connection.why_ended = "the client closed its side while the connections of its address took turns";
   end_unread(descriptor);
   forget(descriptor);
 }
@@ -567,6 +569,7 @@ void Connections::cut_off_losers(std::int64_t now_ms) {
 
 void Connections::cut_off(int descriptor, std::int64_t now_ms, bool is_flood, const std::string& why) {
   const std::string& address = connections_.at(descriptor).peer.address;
+  connections_.at(descriptor).why_ended = "cut off: " + why;
   cut_off_.fetch_add(1, std::memory_order_relaxed);
   ++unreported_.cut_off;
   unreported_.address = address;
@@ -600,6 +603,7 @@ void Connections::end_those_that_must() {
     if (names.contains(connection.peer.name)) numbers.push_back(number);
   }
   for (const int number : numbers) {
+    connections_.at(number).why_ended = "its login or its certificate does not count any more";
     ::shutdown(number, SHUT_RDWR);
     forget(number);
   }
@@ -612,10 +616,22 @@ void Connections::end(int descriptor, std::int64_t now_ms) {
   forget(descriptor);
 }
 
+// The system tells only that both sides are closed. Who was first is known if some time passed between them.
+ConnectionEnd Connections::end_of(const Connection& connection) {
+  std::string why = connection.why_ended;
+  if (why.empty()) {
+    why = connection.half_closed_ms != 0 ? "the client closed it" : "the server closed it, or both at the same time";
+  }
+  return {.peer = connection.peer.name,
+          .age_ms = now_ms() - connection.accepted_ms,
+          .received_bytes = connection.account.received(),
+          .why = std::move(why)};
+}
+
 void Connections::forget(int descriptor) {
   if (handing_over_ == descriptor) handing_over_ = -1;
   const auto found = connections_.find(descriptor);
-  callbacks_.on_end(found->second.peer.name);
+  callbacks_.on_end(end_of(found->second));
   turns_.end(descriptor);
   names_.erase(found->second.peer.name);
   const auto of_address = by_address_.find(found->second.peer.address);

@@ -66,6 +66,14 @@ struct ConnectionInfo {
   std::uint64_t unfinished_bytes = 0;  // of messages that lack their end
 };
 
+// A connection that is not open any more, for people.
+struct ConnectionEnd {
+  std::string peer;
+  std::int64_t age_ms = 0;
+  std::uint64_t received_bytes = 0;
+  std::string why;
+};
+
 class Connections {
  public:
   // Tells of connections that were refused, were cut off or take turns, at most every ten seconds.
@@ -101,8 +109,8 @@ class Connections {
     std::function<void(const Late& late)> end_late_calls;
     // A connection of this peer was accepted. The accepting thread calls it.
     std::function<void(const std::string& peer)> on_open = [](const std::string&) {};
-    // The connection of this peer is not open any more.
-    std::function<void(const std::string& peer)> on_end = [](const std::string&) {};
+    // A connection is not open any more.
+    std::function<void(const ConnectionEnd& end)> on_end = [](const ConnectionEnd&) {};
     // The number of open connections has changed. Any thread of this class calls it.
     std::function<void(std::uint32_t open)> on_count = [](std::uint32_t) {};
     std::function<void(const Report& report)> on_report;
@@ -127,6 +135,7 @@ class Connections {
     std::int64_t accepted_ms = 0;
     // The peer has ended its side. Who reads from the connection ends the other side, within kLingerMs.
     std::int64_t half_closed_ms = 0;
+    std::string why_ended = {};  // empty: one of the sides has closed it
   };
 
   void accept_connections();
@@ -162,6 +171,7 @@ class Connections {
   void end_half_closed(std::int64_t now_ms);
   void end_those_that_must();
   void end(int descriptor, std::int64_t now_ms);
+  static ConnectionEnd end_of(const Connection& connection);
   void forget(int descriptor);
 
   Listener listener_;

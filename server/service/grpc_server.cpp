@@ -68,6 +68,12 @@ void log_connections(const Connections::Report& report) {
   }
 }
 
+void log_end(const ConnectionEnd& end, const std::string& user) {
+  spdlog::debug("kilokvd connection ended peer={}{} open_seconds={:.3f} received_bytes={} reason=\"{}\"", end.peer,
+                user.empty() ? "" : " user=" + user, static_cast<double>(end.age_ms) * 1e-3, end.received_bytes,
+                one_line(end.why));
+}
+
 void log_tls(TlsFiles::Level level, const std::string& what, const std::string& detail) {
   const auto of_log = level == TlsFiles::Level::error     ? spdlog::level::err
                       : level == TlsFiles::Level::warning ? spdlog::level::warn
@@ -183,9 +189,9 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   };
   callbacks.take_ended = [logins] { return logins->take_lost_connections(); };
   callbacks.on_open = [](const std::string& peer) { spdlog::debug("kilokvd accepted a connection peer={}", peer); };
-  callbacks.on_end = [logins](const std::string& peer) {
-    logins->forget_connection(peer);
-    spdlog::debug("kilokvd lost a connection peer={}", peer);
+  callbacks.on_end = [logins](const ConnectionEnd& end) {
+    if (spdlog::default_logger_raw()->should_log(spdlog::level::debug)) log_end(end, logins->user_of(end.peer));
+    logins->forget_connection(end.peer);
   };
   callbacks.on_count = [environment = service->environment()](std::uint32_t open) {
     environment->open_connections.store(open, std::memory_order_relaxed);

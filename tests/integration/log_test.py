@@ -104,6 +104,14 @@ class Starts(LogTest):
         server = self.serve("--create", "never")
         self.assertEqual(self.client(server, "get", "a").strip(), "7")
 
+    def test_the_end_of_a_connection_says_whose_it_was_and_why(self):
+        server = self.serve("--log-level", "debug")
+        self.client(server, "put", "a", "1")
+        opened = self.line(server, r"debug kilokvd accepted a connection peer=ipv4:127\.0\.0\.1:\d+$")
+        peer = re.search(r"peer=(\S+)", opened)[1]
+        self.line(server, rf'debug kilokvd connection ended peer={peer} open_seconds=\d+\.\d{{3}} received_bytes=[1-9]\d* '
+                          r'reason="(the client closed it|the server closed it, or both at the same time)"$')
+
     def test_checkpoints_and_trims_are_told(self):
         server = self.serve("--checkpoint-interval", "100ms", "--history-retention", "0", "--history-bytes-max", "0")
         for _ in range(4):

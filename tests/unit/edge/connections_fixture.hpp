@@ -95,9 +95,10 @@ class ConnectionsTest : public testing::Test {
       const std::lock_guard lock(mutex_);
       return std::exchange(to_end_, {});
     };
-    callbacks.on_end = [this](const std::string& peer) {
+    callbacks.on_end = [this](const ConnectionEnd& end) {
       const std::lock_guard lock(mutex_);
-      ended_.push_back(peer);
+      ended_.push_back(end.peer);
+      ends_.push_back(end);
     };
     callbacks.on_report = [this](const Connections::Report& report) {
       const std::lock_guard lock(mutex_);
@@ -175,6 +176,7 @@ class ConnectionsTest : public testing::Test {
   std::string crowd_;  // the last address whose connections took turns
   std::set<std::string> inspected_;
   std::vector<std::string> to_end_, ended_;  // peers
+  std::vector<ConnectionEnd> ends_;
   std::vector<std::string> ended_calls_;     // the address, and the bytes
   bool late_calls_end_ = true;               // when they are told to
   std::atomic<bool> told_again_{false};      // some were told for a while, and had not ended

@@ -22,6 +22,51 @@ TEST_F(ConnectionsTest, NamedConnectionsEndAndTheOthersStay) {
   EXPECT_EQ(errno, EAGAIN);
   const std::lock_guard lock(mutex_);
   EXPECT_EQ(ended_, std::vector<std::string>{name_of(lost)});
+  EXPECT_EQ(ends_.at(0).why, "its login or its certificate does not count any more");
+}
+
+// For the log: who closed it, for how long it was open, and what came on it.
+TEST_F(ConnectionsTest, AnEndSaysWhy) {
+  start(limits(10, 10));
+  const auto next_end = [&](std::size_t count) {
+    EXPECT_TRUE(soon([&] { return ended() == count; }));
+    const std::lock_guard lock(mutex_);
+    return ends_.at(count - 1);
+  };
+  {
+    const std::int64_t before = steady_ms();
+    Descriptor client = connect(1);
+    const std::string name = name_of(client);
+    ASSERT_TRUE(soon([this] { return handed_over() == 1; }));
+    ASSERT_EQ(::send(client.get(), "12345", 5, MSG_NOSIGNAL), 5);
+    client = {};
+    const std::uint64_t looks = looks_;  // the second one from now on has noticed it
+    ASSERT_TRUE(soon([&] { return looks_ >= looks + 2; }));
+    {
+      const std::lock_guard lock(mutex_);
+      char bytes[5];
+      EXPECT_EQ(::recv(handed_over_.front().get(), bytes, 5, 0), 5);
+    }
+    end_first();
+    const ConnectionEnd end = next_end(1);
+    EXPECT_EQ(end.peer, name);
+    EXPECT_EQ(end.why, "the client closed it");
+    EXPECT_EQ(end.received_bytes, 5u);
+    EXPECT_GT(end.age_ms, 0);
+    EXPECT_LE(end.age_ms, steady_ms() - before);
+  }
+  const Descriptor stays = connect(1);
+  ASSERT_TRUE(soon([this] { return handed_over() == 1; }));
+  end_first();
+  ASSERT_TRUE(is_closed(stays));
+  EXPECT_EQ(next_end(2).why, "the server closed it, or both at the same time") << "the client has not closed its side";
+  {
+    Descriptor client = connect(1);
+    ASSERT_TRUE(soon([this] { return handed_over() == 1; }));
+    const linger at_once = {.l_onoff = 1, .l_linger = 0};
+    ASSERT_EQ(::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  }
+  EXPECT_EQ(next_end(3).why, "the client reset it, or the network failed");
 }
 
 TEST_F(ConnectionsTest, BeyondTheTotalAreClosedAndCounted) {
