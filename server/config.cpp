@@ -436,7 +436,8 @@ std::string meant_by(const std::string& key, const std::vector<Setting>& setting
   std::string name = key;
   std::replace(name.begin(), name.end(), '_', '-');
   const bool known = std::any_of(settings.begin(), settings.end(), [&](const Setting& s) { return name == s.name; });
-  return known ? "did you mean " + name + "?" : "a key is a flag without its dashes, and kilokvd --help lists the flags";
+  return known ? "did you mean " + name + "?"
+               : "a key is a flag without its dashes, and kilokvd --help lists the flags";
 }
 
 Status read_file(const std::string& path, const std::vector<Setting>& settings, GivenByName* given) {
@@ -491,7 +492,9 @@ struct Flags {
     app.set_version_flag("--version", std::string("kilokvd ") + kVersion + " (commit " + kCommit + ")",
                          "print the version and the commit, and exit");
     app.add_option("--config", config_file, "read settings from this TOML file")->type_name("FILE");
-    app.add_flag("--check-config", check_config, "check all that a start checks before it opens a port or the data directory, print the result, and exit");
+    app.add_flag(
+        "--check-config", check_config,
+        "check all that a start checks before it opens a port or the data directory, print the result, and exit");
     app.add_flag("--create-database", create_database,
                  "make a new, empty database in --data-dir if there is none, print the result, and exit");
     for (const Setting& setting : settings) {

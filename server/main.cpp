@@ -112,7 +112,8 @@ Status write_port_file(const std::string& path, int port) {
   file << port << '\n';
   file.close();
   if (file.good() && std::rename(draft.c_str(), path.c_str()) == 0) return {};
-  return Status(StatusCode::invalid_argument, "--port-file: cannot write " + path + ": " + std::generic_category().message(errno));
+  return Status(StatusCode::invalid_argument,
+                "--port-file: cannot write " + path + ": " + std::generic_category().message(errno));
 }
 
 // A message that the service manager does not take is no reason to stop: clients are served without it.

@@ -193,8 +193,8 @@ void print(const OpenSessions& open, OutputFormat output) {
     std::cout << "no session is open\n";
     return;
   }
-  Table table({"SESSION", "USER", "LEASE LEFT", "HOLDER", "ACKED TO", "KEPT", "IN FLIGHT", "UPLOADS", "STORED",
-               "RESERVED"});
+  Table table(
+      {"SESSION", "USER", "LEASE LEFT", "HOLDER", "ACKED TO", "KEPT", "IN FLIGHT", "UPLOADS", "STORED", "RESERVED"});
   for (const OpenSession& s : open.sessions) {
     table.row({s.id, or_dash(s.user), signed_duration(s.lease_left_us), std::to_string(s.holder),
                std::to_string(s.acknowledged_through), grouped(s.requests), grouped(s.requests_in_flight),

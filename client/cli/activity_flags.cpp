@@ -34,13 +34,12 @@ void add_watch(CLI::App* command, WatchArguments* watch) {
                        "show it again and again, each time after so long; on a terminal in the place of the one before")
           ->transform(duration(kLeastUs))
           ->option_text(watches_anyway ? "DURATION [2s]" : "DURATION, such as 2s");
-  CLI::Option* const count =
-      command
-          ->add_option("--count", watch->count,
-                       std::string(watches_anyway ? "" : "with --watch: ") +
-                           "how often it is shown; 0: until the program is ended")
-          ->transform(whole_number())
-          ->capture_default_str();
+  CLI::Option* const count = command
+                                 ->add_option("--count", watch->count,
+                                              std::string(watches_anyway ? "" : "with --watch: ") +
+                                                  "how often it is shown; 0: until the program is ended")
+                                 ->transform(whole_number())
+                                 ->capture_default_str();
   if (!watches_anyway) count->needs(every);
 }
 

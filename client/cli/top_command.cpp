@@ -1,5 +1,5 @@
-// kilokv top: the load, the memory, the disk and the most used keys. Each line fits into 80 characters where the numbers
-// allow it.
+// kilokv top: the load, the memory, the disk and the most used keys. Each line fits into 80 characters where the
+// numbers allow it.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -164,16 +164,19 @@ class Overview {
               << long_duration(static_cast<std::int64_t>(status.uptime_seconds * 1e6)) << '\n';
     line("state:", {state_text(status), "strategy " + status.strategy + " on " + or_dash(status.device)});
     line("per second:", rates(now, passed));
-    line("now:", {count("queued_transactions") + " queued", count("parked") + " parked", count("sessions") + " sessions",
-                  count("uploads") + " uploads", grouped(connections) + " connections", count("records") + " records"});
+    line("now:",
+         {count("queued_transactions") + " queued", count("parked") + " parked", count("sessions") + " sessions",
+          count("uploads") + " uploads", grouped(connections) + " connections", count("records") + " records"});
     line("last batch:", {count("executed_batch") + " executed", count("durable_batch") + " durable",
                          count("checkpoint_batch") + " in the checkpoint"});
-    const std::string limit = value(now, "memory_limit_bytes") == 0 ? " of no limit" : " of " + size("memory_limit_bytes");
+    const std::string limit =
+        value(now, "memory_limit_bytes") == 0 ? " of no limit" : " of " + size("memory_limit_bytes");
     line("memory:", {size("memory_sum_bytes") + limit, size("memory_rss_bytes") + " resident"});
     line("disk:", {size("log_bytes") + " of log", size("disk_free_bytes") + " free"});
     std::vector<std::string> slow_ones = reasons_of(slow);
     const std::uint64_t all = count_of(slow);
-    slow_ones.insert(slow_ones.begin(), grouped(all) + (all == 1 ? " transaction" : " transactions") + " since the start");
+    slow_ones.insert(slow_ones.begin(),
+                     grouped(all) + (all == 1 ? " transaction" : " transactions") + " since the start");
     line("slow:", slow_ones);
   }
 

@@ -26,8 +26,8 @@ Result<std::uint32_t> raise_descriptor_limit(std::uint32_t connections_max) {
   const rlim_t fit = limit.rlim_cur / 2 / 2;
   if (limit.rlim_cur >= kLimitMin) return static_cast<std::uint32_t>(std::min<rlim_t>(fit, connections_max));
   return Status(StatusCode::failed_precondition, ErrorReason::failed,
-                "this process may have " + std::to_string(limit.rlim_cur) + " files open, connections included, and needs " +
-                    std::to_string(kLimitMin) +
+                "this process may have " + std::to_string(limit.rlim_cur) +
+                    " files open, connections included, and needs " + std::to_string(kLimitMin) +
                     " at least: raise this limit (ulimit -n, or LimitNOFILE in the unit of systemd)");
 }
 

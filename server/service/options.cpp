@@ -81,7 +81,8 @@ Status ServiceOptions::validate() const {
   }
   // Each operation of a transaction can write a value of the largest length. All of them must fit into a log record.
   return check_range("--value-bytes-max x --operations-max",
-                     std::uint64_t{limits.value_bytes_max} * limits.operations_max, 1, std::uint64_t{1} << 31, Unit::size);
+                     std::uint64_t{limits.value_bytes_max} * limits.operations_max, 1, std::uint64_t{1} << 31,
+                     Unit::size);
 }
 
 }  // namespace kilokv::server

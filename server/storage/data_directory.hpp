@@ -1,7 +1,7 @@
 // The data directory itself: one process has it, only its owner reads it, and a new database is created whole or again.
 //
-// A new database is made only in a directory that is empty or new. Among files of others, a mistyped path would start an
-// empty database, and some of their names could be taken for files of the database.
+// A new database is made only in a directory that is empty or new. Among files of others, a mistyped path would start
+// an empty database, and some of their names could be taken for files of the database.
 //
 // The lock is flock() on the directory, because a file in it can be removed. RocksDB's file LOCK keeps away only
 // programs that use RocksDB alone. Thread safety: check_in_place() from any thread; the rest from one thread, at

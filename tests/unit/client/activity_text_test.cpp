@@ -22,7 +22,7 @@ std::string names_of(const std::vector<HotKey>& keys) {
 
 TEST(ActivityText, KeysWhoseRateIsMostlyErrorAreLeftOut) {
   HotKeysOfUse use;
-  use.keys = {key_of("a", 10, 9.9), key_of("b", 9, 7), key_of("c", 8, 0), key_of("d", 2, 1.01),
+  use.keys = {key_of("a", 10, 9.9), key_of("b", 9, 7),     key_of("c", 8, 0),     key_of("d", 2, 1.01),
               key_of("e", 0.2, 0),  key_of("f", 0.2, 0.1), key_of("g", 0.2, 0.11)};
   EXPECT_EQ(names_of(certain_keys(use, 100)), "cbef") << "by the certain part: 8, 2, 0.2, 0.1";
   EXPECT_EQ(names_of(certain_keys(use, 2)), "cb");

@@ -177,9 +177,9 @@ class ConnectionsTest : public testing::Test {
   std::set<std::string> inspected_;
   std::vector<std::string> to_end_, ended_;  // peers
   std::vector<ConnectionEnd> ends_;
-  std::vector<std::string> ended_calls_;     // the address, and the bytes
-  bool late_calls_end_ = true;               // when they are told to
-  std::atomic<bool> told_again_{false};      // some were told for a while, and had not ended
+  std::vector<std::string> ended_calls_;  // the address, and the bytes
+  bool late_calls_end_ = true;            // when they are told to
+  std::atomic<bool> told_again_{false};   // some were told for a while, and had not ended
   std::atomic<std::uint64_t> inspections_{0};
   std::string watched_;  // the name of a peer, which then alone has calls without a login; set before the start
   std::atomic<std::uint64_t> looks_{0}, looks_at_watched_{0};

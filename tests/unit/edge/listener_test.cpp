@@ -26,8 +26,9 @@ TEST(Listener, APortInUseIsNamed) {
   ASSERT_TRUE(first.ok());
   const Status second = listen_on(first->endpoint).status();
   EXPECT_EQ(second.code(), StatusCode::unavailable);
-  EXPECT_EQ(second.message(), "cannot listen on " + first->endpoint + " (--listen): Address already in use: another program "
-                              "listens there; end it, or choose another port");
+  EXPECT_EQ(second.message(), "cannot listen on " + first->endpoint +
+                                  " (--listen): Address already in use: another program "
+                                  "listens there; end it, or choose another port");
 }
 
 TEST(Listener, APortIsFreeAgainAfterItsServer) {
@@ -75,8 +76,9 @@ TEST(Listener, AnUnknownHostIsNamed) {
 
 TEST(Listener, AnAddressOfAnotherMachineIsRefused) {
   const Status status = listen_on("192.0.2.1:0").status();  // an address that is only for documents
-  EXPECT_EQ(status.message(), "cannot listen on 192.0.2.1:0 (--listen): Cannot assign requested address: this "
-                              "machine does not have the address");
+  EXPECT_EQ(status.message(),
+            "cannot listen on 192.0.2.1:0 (--listen): Cannot assign requested address: this "
+            "machine does not have the address");
 }
 
 TEST(Descriptors, HalfAreKeptAndEachConnectionTakesTwo) {
@@ -107,10 +109,11 @@ TEST(Descriptors, ALimitThatIsTooLowIsToldWithItsNumbers) {
     ::waitpid(process, &state, 0);
     return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
   };
-  EXPECT_EQ(child(100,
-                  "this process may have 100 files open, connections included, and needs 128 at least: raise this limit "
-                  "(ulimit -n, or LimitNOFILE in the unit of systemd)"),
-            0);
+  EXPECT_EQ(
+      child(100,
+            "this process may have 100 files open, connections included, and needs 128 at least: raise this limit "
+            "(ulimit -n, or LimitNOFILE in the unit of systemd)"),
+      0);
   EXPECT_EQ(child(128, ""), 0);
 }
 

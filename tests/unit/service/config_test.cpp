@@ -302,7 +302,8 @@ TEST(Config, ErrorsInTheFileNameFileAndLine) {
   expect_error(parse({"--foo"}), "--foo; kilokvd --help lists the flags");
   expect_error(parse({"--drain-timeout", "1000000h"}), "876000h");
   const ConfigFile unknown("parked-max = 5\nbatch-max-dealy = \"1ms\"\n");
-  expect_error(parse({"--config", unknown.path()}), std::string(unknown.path()) + ":2:1: batch-max-dealy: unknown key; a key is");
+  expect_error(parse({"--config", unknown.path()}),
+               std::string(unknown.path()) + ":2:1: batch-max-dealy: unknown key; a key is");
 }
 
 TEST(Config, AKeyWithUnderscoresIsToldItsName) {

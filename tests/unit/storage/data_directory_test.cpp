@@ -123,7 +123,8 @@ TEST_F(DataDirectoryTest, WithNothingOfOthersGetsADatabase) {
   write_file(path_ + "/admin.token", "a token");
   StorageOptions options = options_;
   options.own_files = {path_ + "/logs/kilokvd.log", "", path_ + "/../data/admin.token"};
-  EXPECT_NE(open_status(options_).message().find("such as \"admin.token\""), std::string::npos) << "without the settings";
+  EXPECT_NE(open_status(options_).message().find("such as \"admin.token\""), std::string::npos)
+      << "without the settings";
   {
     OpenLog log(options);
     log.append(1, 3);
@@ -306,8 +307,9 @@ TEST_F(DataDirectoryTest, TooManyOpenFilesAreNoFaultOfTheDirectory) {
     const Status status = open_status(options_);
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     EXPECT_FALSE(status.ok());
-    const std::string says = "Too many open files; this process may have " + std::to_string(low.rlim_cur) +
-                             " files open, and has them: raise this limit (ulimit -n, or LimitNOFILE in the unit of systemd)";
+    const std::string says =
+        "Too many open files; this process may have " + std::to_string(low.rlim_cur) +
+        " files open, and has them: raise this limit (ulimit -n, or LimitNOFILE in the unit of systemd)";
     EXPECT_NE(status.message().find(says), std::string::npos) << status.message();
     EXPECT_EQ(status.message().find("--data-dir"), std::string::npos) << status.message();
   }
