@@ -620,7 +620,8 @@ void Connections::end(int descriptor, std::int64_t now_ms) {
 ConnectionEnd Connections::end_of(const Connection& connection) {
   std::string why = connection.why_ended;
   if (why.empty()) {
-    why = connection.half_closed_ms != 0 ? "the client closed it" : "the server closed it, or both at the same time";
+    why =
+        connection.half_closed_ms != 0 ? "the client closed it" : "both sides closed it; which was first is not known";
   }
   return {.peer = connection.peer.name,
           .age_ms = now_ms() - connection.accepted_ms,

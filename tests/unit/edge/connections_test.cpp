@@ -59,7 +59,8 @@ TEST_F(ConnectionsTest, AnEndSaysWhy) {
   ASSERT_TRUE(soon([this] { return handed_over() == 1; }));
   end_first();
   ASSERT_TRUE(is_closed(stays));
-  EXPECT_EQ(next_end(2).why, "the server closed it, or both at the same time") << "the client has not closed its side";
+  EXPECT_EQ(next_end(2).why, "both sides closed it; which was first is not known")
+      << "the client has not closed its side";
   {
     Descriptor client = connect(1);
     ASSERT_TRUE(soon([this] { return handed_over() == 1; }));
