@@ -58,7 +58,7 @@ Result<bool> has_remains(const std::string& directory) {
     if (name == kAcknowledgedFileName || name == kWalTagFileName) return true;
     if (name.starts_with("MANIFEST-") || name.ends_with(".sst")) return true;
   }
-  if (error) return Status(StatusCode::internal, "cannot list " + directory + ": " + error.message());
+  if (error) return Status(StatusCode::internal, "cannot list " + directory + ": " + system_reason(error.value()));
   return false;
 }
 
