@@ -9,10 +9,10 @@
 namespace kilokv::client {
 namespace {
 
-// Certain and worth a line: at least one use a second, or at least half of a low rate.
-bool is_certain(const HotKey& key) {
-  constexpr double kNoticeable = 1;  // a second
-  return at_least(key) >= kNoticeable || at_least(key) >= key.per_second / 2;
+// A rate that is at most half error, or a certain part that makes a key one of the most used ones in any case. `all`:
+// the uses of all keys.
+bool is_certain(const HotKey& key, double all) {
+  return at_least(key) >= key.per_second / 2 || at_least(key) > all / kHotKeysMax;
 }
 
 }  // namespace
@@ -35,7 +35,8 @@ double at_least(const HotKey& key) { return std::max(key.per_second - key.error,
 
 std::vector<HotKey> certain_keys(const HotKeysOfUse& use, std::uint32_t limit) {
   std::vector<HotKey> keys;
-  std::copy_if(use.keys.begin(), use.keys.end(), std::back_inserter(keys), is_certain);
+  std::copy_if(use.keys.begin(), use.keys.end(), std::back_inserter(keys),
+               [&](const HotKey& key) { return is_certain(key, use.per_second); });
   std::stable_sort(keys.begin(), keys.end(),
                    [](const HotKey& a, const HotKey& b) { return at_least(a) > at_least(b); });
   if (keys.size() > limit) keys.resize(limit);

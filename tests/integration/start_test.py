@@ -89,7 +89,7 @@ class WrongPlaces(Starts):
         neither = "neither TLS (--tls-cert, --tls-key) nor logins (--login on)"
         says = " is for other machines, and there are {}; set them, or listen on 127.0.0.1, or give --insecure on"
         self.refused_by_both(listen="0.0.0.0:0", says="--listen 0.0.0.0:0" + says.format(neither))
-        self.refused_by_both("--login", "on", listen="0.0.0.0:0", says=says.format("no TLS"))
+        self.refused_by_both("--login", "on", listen="0.0.0.0:0", says=says.format("no TLS (--tls-cert, --tls-key)"))
         tls = Authority(self.folder, "Test CA").issue("server", SERVER).flags()
         self.refused_by_both(*tls, listen="0.0.0.0:0", says=says.format("no logins (--login on)"))
         for flags in ((*tls, "--login", "on"), ("--insecure", "on")):

@@ -22,10 +22,13 @@ std::string names_of(const std::vector<HotKey>& keys) {
 
 TEST(ActivityText, KeysWhoseRateIsMostlyErrorAreLeftOut) {
   HotKeysOfUse use;
+  use.per_second = 1000;
   use.keys = {key_of("a", 10, 9.9), key_of("b", 9, 7),     key_of("c", 8, 0),     key_of("d", 2, 1.01),
               key_of("e", 0.2, 0),  key_of("f", 0.2, 0.1), key_of("g", 0.2, 0.11)};
-  EXPECT_EQ(names_of(certain_keys(use, 100)), "cbef") << "by the certain part: 8, 2, 0.2, 0.1";
-  EXPECT_EQ(names_of(certain_keys(use, 2)), "cb");
+  EXPECT_EQ(names_of(certain_keys(use, 100)), "cef") << "by the certain part: 8, 0.2, 0.1";
+  EXPECT_EQ(names_of(certain_keys(use, 2)), "ce");
+  use.keys.push_back(key_of("h", 20, 14));
+  EXPECT_EQ(names_of(certain_keys(use, 100)), "chef") << "6 a second is more than 1/256 of all";
   EXPECT_EQ(names_of(certain_keys(HotKeysOfUse(), 2)), "");
 }
 
