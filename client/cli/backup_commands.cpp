@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "client/command_line/arguments.hpp"
 #include "kilokv/backup.hpp"
@@ -233,7 +234,7 @@ Error read_stream(const CommonOptions& common, const BackupArguments& arguments,
   Error error = (*stream)->read(wanted, [&](const BackupPiece& piece) {
     *failed = writer->take(piece.data);
     progress->tell(writer->bytes(), piece.estimated_bytes);
-    return failed->ok() && !writer->is_complete();
+    return failed->ok();  // to the end of the call, so that the server knows that all of it has come
   });
   writer->interrupted();
   if (error || !failed->ok() || writer->is_complete()) return error;
@@ -249,13 +250,16 @@ bool is_worth_a_retry(const Error& error) {
 }
 
 // Streams until the backup is complete. After a lost connection it goes on. If the server does not keep the snapshot
-// any more, it starts over, once in a row. A server that was never reached is not tried again, as in other commands.
+// any more, it starts over. After some times, it does so only if it came further than before: the cause may be one that
+// stays, such as a limit of the server. A server that was never reached is not tried again, as in other commands.
 std::optional<ExitCode> stream_all(const CommonOptions& common, const BackupArguments& arguments,
                                    server::offline::BackupWriter* writer) {
   Progress progress;
   Retries retries(arguments.retry_us);
-  std::uint64_t bytes = writer->bytes();
-  bool starts_over = false, has_connected = false;
+  constexpr int kStartsOverMin = 3;
+  std::uint64_t bytes = writer->bytes(), most_bytes = 0;
+  int starts_over = 0;
+  bool has_connected = false;
   while (!writer->is_complete()) {
     Status failed;
     const Error error = read_stream(common, arguments, writer, &progress, &has_connected, &failed);
@@ -264,13 +268,12 @@ std::optional<ExitCode> stream_all(const CommonOptions& common, const BackupArgu
     if (writer->bytes() != bytes) {
       bytes = writer->bytes();
       retries.note_progress();
-      starts_over = false;
     }
-    if (error.code == ErrorCode::aborted && !starts_over) {
+    if (error.code == ErrorCode::aborted && (starts_over < kStartsOverMin || bytes > most_bytes)) {
       std::cerr << "kilokv: the backup starts over: " << error.message << '\n';
       if (const Status status = writer->start_over(); !status.ok()) return report_status(status);
-      starts_over = true;
-      bytes = 0;
+      ++starts_over;
+      most_bytes = std::max(most_bytes, std::exchange(bytes, 0));
       continue;
     }
     if (!has_connected || !is_worth_a_retry(error) || retries.is_late()) return report(error);
@@ -322,7 +325,10 @@ std::optional<std::int64_t> parse_time_us(const std::string& text) {
     for (++rest; *rest >= '0' && *rest <= '9'; ++rest, unit /= 10) fraction_us += (*rest - '0') * unit;
   }
   if (std::string(rest) != "Z") return std::nullopt;
-  return std::int64_t{::timegm(&time)} * 1000000 + fraction_us;
+  const int day = time.tm_mday;
+  const std::time_t seconds = ::timegm(&time);
+  if (time.tm_mday != day) return std::nullopt;  // the month has no such day
+  return std::int64_t{seconds} * 1000000 + fraction_us;
 }
 
 CLI::Validator time_of_utc() {

@@ -177,6 +177,7 @@ Status FileWriter::check(const storage::Frame& frame) {
 }
 
 Status FileWriter::take(std::string_view data) {
+  if (visit_->complete()) return {StatusCode::data_loss, "the server has sent more after the end of the backup"};
   rest_.append(data);
   std::size_t taken = 0;
   while (!visit_->complete()) {

@@ -196,7 +196,7 @@ Status BackupStreamer::send_all(BackupCall* call) {
     if (Status allowed = call->database().status(); !allowed.ok()) return allowed;
     const Result<bool> has_more = source_->next(&frame);
     if (!has_more.ok()) return has_more.status();
-    if (!*has_more) return {};
+    if (!*has_more) return wait_for_turn(call, 0);  // until it is sent: only then is it complete
     if (Status status = charge(call, frame.size()); !status.ok()) return status;
     Status sent = send_frame(call, frame);
     environment_->answers.release(call->caller().client.get(), 2 * frame.size());

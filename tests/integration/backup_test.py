@@ -260,6 +260,8 @@ class BackupTest(WithFolder):
                 backups.append((backup, last_json(server.client("--output", "json", "backup", backup))))
                 time.sleep(0.5)
             self.assertIsNone(bench.poll(), "the load has ended before the backups")
+            until(lambda: server.log.read_text().count("result=complete") == 3, "the server knows that all were complete")
+            self.assertNotIn("result=interrupted", server.log.read_text())
         finally:
             code = bench.wait(timeout=120 * SLOWER)
         self.assertEqual(code, 0)
@@ -313,6 +315,14 @@ class BackupTest(WithFolder):
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("starts over", run.stderr)
         self.assertEqual(check(backup)["state_hash"], status(server)["state_hash"])
+
+    def test_a_backup_that_the_server_never_keeps_long_enough_is_given_up(self):
+        server = self.big_server("--backup-age-max", "1s")
+        run = subprocess.run(server.command("kilokv", "backup", self.folder / "never.backup", "--rate", "64KiB"),
+                             capture_output=True, text=True, check=False, timeout=120 * SLOWER)
+        self.assertEqual(run.returncode, 5, run.stderr)
+        self.assertGreaterEqual(run.stderr.count("the backup starts over"), 3)
+        self.assertIn("--backup-age-max", run.stderr.splitlines()[-1] + run.stderr.splitlines()[-2])
 
     def test_a_backup_goes_on_by_itself_after_a_lost_connection(self):
         server = self.big_server()
@@ -370,7 +380,7 @@ class BackupTest(WithFolder):
         process, partial = self.start_slow_backup(server, backup)
         run = subprocess.run(server.command("kilokv", "backup", self.folder / "other.backup", "--retry-for", "0s"),
                              capture_output=True, text=True, check=False)
-        self.assertEqual(run.returncode, 4, run.stderr)
+        self.assertEqual(run.returncode, 5, run.stderr)
         self.assertIn("one backup at a time", run.stderr)
         self.assertFalse((self.folder / "other.backup.partial").exists())
         # The same file: the lock refuses it, before the server is asked.
@@ -570,7 +580,8 @@ class ArchiveTest(WithRestores):
                                 "--archive", archive, *to)
             with again:
                 self.assertEqual(again.value("a"), value)
-        kilokv("restore", backup, self.folder / "never", "--to-time", "yesterday", codes=(2,))
+        for wrong in ("yesterday", "2026-02-30T00:00:00Z"):
+            kilokv("restore", backup, self.folder / "never", "--to-time", wrong, codes=(2,))
         _, said = kilokv("restore", backup, self.folder / "never", "--archive", archive, "--to-time",
                          str(int(time.time() * 10**6)), codes=(5,))
         self.assertRegex(said, r"the time \S+Z is after the last batch that is there, of \S+Z: there may have been")
