@@ -2,6 +2,7 @@
 #include "client/cli/activity_text.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "client/measure/text.hpp"
@@ -24,7 +25,7 @@ std::string text_of(const ShownKey& key) {
 
 std::string rate_text(double per_second) {
   if (per_second < 10) return bench::fixed(per_second, 1);
-  return bench::grouped(static_cast<std::uint64_t>(per_second + 0.5));
+  return bench::grouped(static_cast<std::uint64_t>(std::llround(per_second)));
 }
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
