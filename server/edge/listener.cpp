@@ -20,7 +20,7 @@ Status cannot_listen(const std::string& endpoint, const std::string& setting, co
 }
 
 std::string reason_of(int error) {
-  const std::string reason = std::generic_category().message(error);
+  std::string reason = std::generic_category().message(error);
   switch (error) {
     case EADDRINUSE: return reason + ": another program listens there; end it, or choose another port";
     case EADDRNOTAVAIL: return reason + ": this machine does not have the address";
