@@ -380,7 +380,7 @@ class BackupTest(WithFolder):
         process, partial = self.start_slow_backup(server, backup)
         run = subprocess.run(server.command("kilokv", "backup", self.folder / "other.backup", "--retry-for", "0s"),
                              capture_output=True, text=True, check=False)
-        self.assertEqual(run.returncode, 5, run.stderr)
+        self.assertEqual(run.returncode, 4, run.stderr)
         self.assertIn("one backup at a time", run.stderr)
         self.assertFalse((self.folder / "other.backup.partial").exists())
         # The same file: the lock refuses it, before the server is asked.
