@@ -3,10 +3,13 @@
 
 import collections
 import json
+import pathlib
 import subprocess
+import sys
 import unittest
 
-from programs import BIN, Server, temporary_folder
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "crash"))
+from programs import BIN, Server, temporary_folder  # noqa: E402
 
 TRUE_KEYS, LISTED_KEYS = 10, 20
 
