@@ -302,7 +302,7 @@ TEST_F(DataDirectoryTest, TooManyOpenFilesAreNoFaultOfTheDirectory) {
   for (const int more : {0, 1, 2, 4, 6}) {  // in the directory itself, its lock, and then in RocksDB
     SCOPED_TRACE(more);
     rlimit low = before;
-    low.rlim_cur = static_cast<rlim_t>(lowest_free + more);
+    low.rlim_cur = static_cast<rlim_t>(lowest_free) + static_cast<rlim_t>(more);
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
     const Status status = open_status(options_);
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
