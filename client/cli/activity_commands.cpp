@@ -1,6 +1,5 @@
 #include "client/cli/activity_commands.hpp"
 
-#include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "client/cli/activity_text.hpp"
+#include "client/cli/output.hpp"
 #include "client/cli/watch.hpp"
 #include "client/command_line/arguments.hpp"
 #include "client/measure/text.hpp"
@@ -42,20 +42,6 @@ std::string signed_duration(std::int64_t us) {
 }
 
 std::string or_nothing(std::uint64_t bytes) { return bytes == 0 ? "0" : short_size(bytes); }
-
-// Such as 2026-01-31T12:00:00.123Z.
-std::string utc_text(std::int64_t unix_us) {
-  const auto seconds = static_cast<std::time_t>(unix_us / 1'000'000);
-  std::tm parts{};
-  char text[32] = {};
-  if (::gmtime_r(&seconds, &parts) == nullptr) return "?";
-  std::string utc(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts));
-  const std::string milliseconds = std::to_string(1000 + unix_us / 1000 % 1000);
-  utc += '.';
-  utc.append(milliseconds, 1);
-  utc += 'Z';
-  return utc;
-}
 
 void print_more(std::size_t shown, std::uint64_t count, const char* what) {
   if (count > shown) std::cout << "and " << grouped(count - shown) << " more " << what << " (--limit)\n";
@@ -135,7 +121,7 @@ nlohmann::ordered_json to_json(const SlowTransaction& slow) {
 void print_text(const SlowTransaction& slow) {
   constexpr const char* kIndent = "    ";
   const auto duration = [](std::uint64_t us) { return short_duration(static_cast<std::int64_t>(us)); };
-  std::cout << utc_text(slow.answered_us) << "  " << duration(slow.total_us) << ", " << slow.reason << ", "
+  std::cout << utc_text(slow.answered_us, 3) << "  " << duration(slow.total_us) << ", " << slow.reason << ", "
             << to_string(slow.outcome) << " in batch " << slow.batch << '\n';
   std::vector<std::string> who = {"from " + slow.client};
   if (!slow.session.empty()) who.push_back("session " + slow.session + ", request " + std::to_string(slow.request));

@@ -2,9 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
@@ -65,22 +63,10 @@ nlohmann::json json_of(const Summary& summary) {
   return line;
 }
 
-// In UTC, as --to-time reads it.
-std::string utc(std::int64_t time_us) {
-  const std::time_t seconds = time_us / 1'000'000;
-  std::tm parts = {};
-  std::array<char, 32> text = {};
-  if (::gmtime_r(&seconds, &parts) == nullptr) return "";
-  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::array<char, 16> fraction = {};
-  static_cast<void>(std::snprintf(fraction.data(), fraction.size(), ".%06dZ", static_cast<int>(time_us % 1'000'000)));
-  return std::string(text.data(), size) + fraction.data();
-}
-
 std::string field_text(const std::string& name, const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (name != "time_us" || value == 0) return value.dump();
-  return value.dump() + " (" + utc(value.get<std::int64_t>()) + ")";
+  return value.dump() + " (" + utc_text(value.get<std::int64_t>(), 6) + ")";
 }
 
 // `done`: what is said of a summary without damages that was compared with the hash of the state.

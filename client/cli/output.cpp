@@ -3,6 +3,7 @@
 
 #include <absl/strings/escaping.h>
 
+#include <ctime>
 #include <iostream>
 
 #include "client/command_line/arguments.hpp"
@@ -49,6 +50,18 @@ std::string read_json(std::string_view key, const ValueView& value, std::optiona
 ValueView view_of(const Pair& pair) {
   if (const auto* integer = std::get_if<std::int64_t>(&pair.value)) return *integer;
   return std::string_view(std::get<std::string>(pair.value));
+}
+
+std::string utc_text(std::int64_t unix_us, int decimals) {
+  constexpr std::int64_t kSecond = 1'000'000;
+  const auto seconds = static_cast<std::time_t>(unix_us / kSecond);
+  std::tm parts{};
+  char text[32] = {};
+  if (::gmtime_r(&seconds, &parts) == nullptr) return "?";
+  std::string utc(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts));
+  utc += '.';
+  utc.append(std::to_string(kSecond + unix_us % kSecond), 1, static_cast<std::size_t>(decimals));
+  return utc + 'Z';
 }
 
 void tell_timeouts(const ClientOptions& server, std::uint64_t timeout_us) {
