@@ -139,6 +139,10 @@ class RecoveryVisitor {
   virtual Status batch_end(Hash128 state_hash) = 0;
 };
 
+// At least what the log takes for a record that has nothing but an entry of a session, or the frame around a few
+// changes of users and roles.
+inline constexpr std::uint64_t kSmallRecordBytes = 512;
+
 // What space of the log is reserved for. New data leaves a part of the disk free (--disk-reserve). Reads and deletes
 // may use that part, so that they go on when the disk is full. Changes of rights may use it, too, and they also go on
 // when an archive that is required is late.

@@ -8,7 +8,6 @@
 
 namespace kilokv::server {
 
-static constexpr std::uint64_t kRecordBytes = 512;                    // of a log record that has nothing else
 static constexpr DurationUs kQueuedUsMax = DurationUs{60} * 1000000;  // longer than anything waits in the queue
 
 void AccessChanges::make(const std::shared_ptr<Client>& client, AccessEdit edit, AccessChangeBegins begins,
@@ -53,7 +52,7 @@ void AccessChanges::make_now(const AccessEdit& edit, const AccessChangeBegins& b
   std::uint64_t bytes = 0;
   for (const AccessChange& one : changes) bytes += records.emplace_back(encode_change(one)).size();
   // A right can be taken away when the disk is full, as long as the part is left that new data may not use.
-  const std::uint64_t log_bytes = bytes + kRecordBytes;
+  const std::uint64_t log_bytes = bytes + kSmallRecordBytes;
   Status status = core_->log->reserve(log_bytes, LogUse::access_changes);
   if (!status.ok()) return done(status.as_not_run());
   const bool takes_away = before->takes_away(changes.back());

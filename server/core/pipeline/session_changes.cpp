@@ -10,8 +10,6 @@
 namespace kilokv::server {
 namespace {
 
-constexpr std::uint64_t kRecordBytes = 512;  // of a log record that has nothing but an entry of a session
-
 Status check_lease(DurationUs lease_us, const DatabaseOptions& options) {
   if (lease_us >= options.session_lease_us_min && lease_us <= options.session_lease_us_max) return {};
   return Status::invalid({"lease_us",
@@ -101,9 +99,9 @@ void SessionChanges::open(const std::shared_ptr<Client>& client, std::shared_ptr
 // an archive that is required and late. A close is always taken, and there are at most as many as were opened. The room
 // is free again after the next batch.
 Status SessionChanges::reserve_entry() {
-  Status status = core_->log->reserve(kRecordBytes, LogUse::reads_and_deletes);
+  Status status = core_->log->reserve(kSmallRecordBytes, LogUse::reads_and_deletes);
   if (!status.ok()) return status.as_not_run();
-  batcher_->attach([this] { core_->log->release(kRecordBytes); });
+  batcher_->attach([this] { core_->log->release(kSmallRecordBytes); });
   return status;
 }
 
