@@ -17,7 +17,7 @@
 #include "server/config_value.hpp"
 #include "server/core/environment.hpp"
 #include "server/core/one_line.hpp"
-#include "server/core/time_text.hpp"
+#include "server/core/unit_text.hpp"
 #include "server/version.hpp"
 
 namespace kilokv::server {

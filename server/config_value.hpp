@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "engine/base/types.hpp"
-#include "server/core/size_text.hpp"
 
 namespace kilokv::server {
 

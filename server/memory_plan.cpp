@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "server/config_value.hpp"
 #include "server/core/memory/memory_bounds.hpp"
+#include "server/core/unit_text.hpp"
 
 namespace kilokv::server {
 namespace {

@@ -5,15 +5,6 @@
 
 namespace kilokv::server {
 
-std::string format_duration(DurationUs duration_us) {
-  if (duration_us == 0) return "0";
-  const UnitName* best = &kDurationUnits[0];
-  for (const UnitName& unit : kDurationUnits) {
-    if (duration_us % static_cast<DurationUs>(unit.factor) == 0) best = &unit;
-  }
-  return std::to_string(duration_us / static_cast<DurationUs>(best->factor)).append(best->name);
-}
-
 std::string format_utc(TimeUs time_us) {
   constexpr TimeUs kSecond = 1000000;
   const std::time_t seconds = time_us / kSecond;

@@ -3,8 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "server/core/size_text.hpp"
-#include "server/core/time_text.hpp"
+#include "server/core/unit_text.hpp"
 
 namespace kilokv::server {
 namespace {

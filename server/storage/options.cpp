@@ -4,8 +4,7 @@
 #include <system_error>
 
 #include "server/core/environment.hpp"
-#include "server/core/size_text.hpp"
-#include "server/core/time_text.hpp"
+#include "server/core/unit_text.hpp"
 
 namespace kilokv::server {
 namespace {

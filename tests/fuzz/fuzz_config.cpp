@@ -3,7 +3,7 @@
 #include "server/config.hpp"
 #include "server/config_file.hpp"
 #include "server/config_value.hpp"
-#include "server/core/time_text.hpp"
+#include "server/core/unit_text.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace kilokv::fuzz {

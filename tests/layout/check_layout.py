@@ -27,7 +27,7 @@ ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", 
 ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
     "backup", "commit_log", "database_events", "database_status", "digest", "time_text", "environment", "fail_point", "hex", "histogram", "hot_keys", "metrics",
-    "one_line", "options", "position", "request", "request_identity", "shown_key", "size_text", "slow_transaction", "trace_parent",
+    "one_line", "options", "position", "request", "request_identity", "shown_key", "slow_transaction", "trace_parent", "unit_text",
     "threads", "bytes")]
 CORE_ACCESS = "server/core/access"
 CORE_CLIENTS = "server/core/clients"

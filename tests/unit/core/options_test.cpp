@@ -7,8 +7,7 @@
 #include <string>
 
 #include "server/core/environment.hpp"
-#include "server/core/size_text.hpp"
-#include "server/core/time_text.hpp"
+#include "server/core/unit_text.hpp"
 
 namespace kilokv::server {
 namespace {

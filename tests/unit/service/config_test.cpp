@@ -14,6 +14,7 @@
 
 #include "server/config_value.hpp"
 #include "server/core/time_text.hpp"
+#include "server/core/unit_text.hpp"
 
 namespace kilokv::server {
 namespace {
