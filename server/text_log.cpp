@@ -50,7 +50,7 @@ Result<std::shared_ptr<TextLog>> TextLog::open(const std::string& path) {
 Status TextLog::check(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return cannot_open(path, EISDIR);
-  // Of what is missing, the nearest folder that is there gets it.
+  // The log makes what is missing, in the nearest folder that is there.
   std::filesystem::path there = std::filesystem::absolute(path, error);
   bool is_missing = false;
   while (!std::filesystem::exists(there, error) && there.has_relative_path()) {

@@ -20,9 +20,9 @@ std::string state_text(const ServerStatus& status);  // such as "ready, read-onl
 // The part of a rate that is certain: the rate without the most by which it can be too high.
 double at_least(const HotKey& key);
 
-// The keys whose rates are certain for the most part, those with the highest certain rate first, and at most so many. A
-// rate that is mostly the error of the estimate says nothing, but a person would take the key for a hot one. The server
-// sorts by the whole rate. So ask it for kHotKeysMax keys first.
+// At most `limit` keys whose rates are mostly certain. The key with the highest certain rate comes first. A rate that
+// is mostly the error of the estimate says nothing, but a person would take the key for a hot one. The server sorts by
+// the whole rate. So ask it for kHotKeysMax keys first.
 std::vector<HotKey> certain_keys(const HotKeysOfUse& use, std::uint32_t limit);
 inline constexpr std::uint32_t kHotKeysMax = 256;  // the most that the server gives of each use
 

@@ -12,7 +12,7 @@ std::size_t utf8_length(std::string_view text);
 
 bool is_utf8(std::string_view bytes);
 
-// The start of the text, of at most so many bytes, without a part of a character at its end.
+// The first bytes of the text, at most `bytes_max` of them. Its last character is there as a whole, or not at all.
 std::string_view utf8_prefix(std::string_view text, std::size_t bytes_max);
 
 }  // namespace kilokv::client

@@ -21,8 +21,8 @@ std::string short_size(std::uint64_t bytes);
 // A duration in seconds, for an event in a table: 0.41 s.
 std::string seconds(std::int64_t microseconds, int decimals = 2);
 
-// `label` and the items, with commas between them, in lines of at most so many characters where the items allow it.
-// Lines after the first one begin with as many blanks as the label has characters.
+// `label`, and then the items with commas between them. A line has at most `width` characters, unless one item is
+// longer. Each further line begins with as many blanks as the label has characters.
 std::string wrapped(std::string_view label, const std::vector<std::string>& items, std::size_t width = 80);
 
 // A table of aligned columns: the first column is aligned left, the others right.

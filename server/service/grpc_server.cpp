@@ -123,9 +123,8 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const std::string& listen,
   if (*connections_max < options.connections_max) {
     spdlog::warn(
         "kilokvd takes fewer connections than --connections-max, because its limit of open files is low "
-        "connections={} connections_max={} files_needed={} action=\"raise the limit (ulimit -n, or LimitNOFILE in the "
-        "unit "
-        "of systemd), or lower --connections-max\"",
+        "connections={} connections_max={} files_needed={} action=\"raise the limit (ulimit -n, or LimitNOFILE in "
+        "the unit of systemd), or lower --connections-max\"",
         *connections_max, options.connections_max, std::uint64_t{options.connections_max} * 4);
   }
   std::unique_ptr<GrpcServer> started(new GrpcServer());

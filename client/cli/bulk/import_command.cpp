@@ -136,9 +136,8 @@ std::string problem_of(const ImportArguments& arguments, BulkFormat format) {
   const bool has_csv_flags = columns.key != usual.key || columns.value != usual.value ||
                              columns.values_as_bytes != usual.values_as_bytes || columns.separator != usual.separator;
   if (format != BulkFormat::csv && has_csv_flags) {
-    return "--key-column, --value-column, --bytes and --separator are for CSV, and the input is JSON lines; --format "
-           "csv "
-           "reads CSV";
+    return "--key-column, --value-column, --bytes and --separator are for CSV, and the input is JSON lines; "
+           "--format csv reads CSV";
   }
   if (arguments.options.integers_only && columns.values_as_bytes) {
     return "--integers and --bytes exclude each other: give one of them";
