@@ -104,7 +104,7 @@ ExitCode with_memory(const Work& work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    std::cerr << "kilokv: the memory is full: this needs as much memory as a server takes for the same data\n";
+    std::cerr << "kilokv: the memory is full: a check and a restore need as much memory as a server takes for the same data\n";
     return ExitCode::other;
   }
 }
@@ -153,10 +153,16 @@ class Progress {
     next_ = now + std::chrono::seconds(1);
     const std::uint64_t of = std::max(bytes, estimated_bytes);
     std::cerr << "kilokv: " << (bytes >> 20) << " MiB of about " << (of >> 20) << " MiB\n";
+    has_told_ = true;
+  }
+  // All of it has come. A short backup is compared at once.
+  void tell_comparing(std::uint64_t bytes) const {
+    if (has_told_) std::cerr << "kilokv: " << (bytes >> 20) << " MiB are there; comparing the hash of the state\n";
   }
 
  private:
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  bool has_told_ = false;
 };
 
 // Waits between the tries of a backup, longer each time, and says why: once, until the reason is another one.
@@ -265,6 +271,7 @@ std::optional<ExitCode> stream_all(const CommonOptions& common, const BackupArgu
     if (!has_connected || !is_worth_a_retry(error) || retries.is_late()) return report(error);
     retries.wait(error, bytes != 0);
   }
+  if (!arguments.no_verify) progress.tell_comparing(writer->bytes());
   return std::nullopt;
 }
 
@@ -358,7 +365,7 @@ void add_backup(CLI::App* app, const CommonOptions* common, std::function<ExitCo
       ->transform(duration(0))
       ->option_text("DURATION");
   backup->add_flag("--no-verify", a->no_verify,
-                   "do not compare the hash of the state, which needs as much memory as the server has for its data");
+                   "do not read the file once more at the end, to compare the hash of the state");
   backup->callback([=] { *action = [=] { return run_backup(*common, *a); }; });
 }
 

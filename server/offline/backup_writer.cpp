@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "server/core/hex.hpp"
+#include "server/offline/backup_verifier.hpp"
 #include "server/offline/frame_file.hpp"
 #include "server/offline/loader.hpp"
 #include "server/storage/backup_visit.hpp"
@@ -60,9 +61,9 @@ class FileWriter final : public BackupWriter {
   // What is built up while frames come.
   void forget() {
     chain_ = {};
-    loader_ = verifies_ ? std::make_unique<Loader>() : nullptr;
+    verifier_ = verifies_ ? std::make_unique<BackupVerifier>() : nullptr;
     if (verifies_) {
-      target_ = std::make_unique<storage::VisitorTarget>(loader_->visitor());
+      target_ = std::make_unique<storage::VisitorTarget>(verifier_->visitor());
     } else {
       target_ = std::make_unique<NoTarget>();
     }
@@ -83,7 +84,7 @@ class FileWriter final : public BackupWriter {
   const bool verifies_;
   int file_ = -1;
   storage::FrameChain chain_;
-  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<BackupVerifier> verifier_;
   std::unique_ptr<storage::BackupTarget> target_;
   std::unique_ptr<storage::BackupVisit> visit_;
   std::optional<Resume> resume_;
@@ -216,8 +217,7 @@ void FileWriter::remove_if_empty() {
 Result<Summary> FileWriter::finish() {
   Summary summary;
   if (verifies_) {
-    if (Status status = loader_->finish(visit_->position()); !status.ok()) return status;
-    loader_->fill(visit_->position(), &summary);
+    if (Status status = verifier_->finish(partial_, visit_->position(), &summary); !status.ok()) return status;
   } else {
     fill_position(visit_->position(), &summary);
   }

@@ -1,4 +1,5 @@
-// Writes the stream of a backup into a file, and checks it meanwhile: each frame, and at the end the hash of the state.
+// Writes the stream of a backup into a file, and checks it: each frame as it comes, and at the end the hash of the
+// state.
 //
 // The file is PATH.partial until it is complete, has mode 0600, and holds whole frames only. So a backup that was
 // interrupted, or whose program was killed, goes on after the last frame. It is locked: two programs never write one
@@ -28,9 +29,9 @@ class BackupWriter {
     std::string key;
   };
 
-  // Begins `path`.partial, or reads what is there and goes on. `verifies`: the hash of the state is compared, which
-  // takes as much memory as a server takes for the data. FAILED_PRECONDITION: `path` is there already, another program
-  // writes it, or it cannot be written.
+  // Begins `path`.partial, or reads what is there and goes on. `verifies`: the hash of the state is compared at the
+  // end, which reads the file once more, and takes memory for the keys that the backup's log writes.
+  // FAILED_PRECONDITION: `path` is there already, another program writes it, or it cannot be written.
   static Result<std::unique_ptr<BackupWriter>> open(const std::string& path, bool verifies);
   virtual ~BackupWriter() = default;
 

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "engine/engine.hpp"
 #include "server/core/checkpoint/recovery.hpp"
 #include "server/core/hex.hpp"
 #include "server/core/options.hpp"
@@ -12,16 +11,9 @@
 namespace kilokv::server::offline {
 
 struct Loader::Parts {
-  static Result<std::unique_ptr<engine::Engine>> create_engine(const engine::KeyHashSecret& secret) {
-    engine::EngineOptions options;
-    options.strategy = "serial";
-    options.secret = secret;
-    return engine::Engine::create(options);
-  }
-
   SystemClock clock;
   SessionTable sessions{session_limits(DatabaseOptions{})};
-  Recovery recovery{&clock, create_engine, &sessions, nullptr};  // no limit of the memory
+  Recovery recovery{&clock, create_loading_engine, &sessions, nullptr};  // no limit of the memory
   std::unique_ptr<engine::Engine> engine;
   std::size_t users = 0;
 };
@@ -46,6 +38,13 @@ void Loader::fill(const RecoveredPosition& position, Summary* summary) const {
   summary->sessions = parts_->sessions.count();
   summary->users = parts_->users;
   summary->complete = true;
+}
+
+Result<std::unique_ptr<engine::Engine>> create_loading_engine(const engine::KeyHashSecret& secret) {
+  engine::EngineOptions options;
+  options.strategy = "serial";
+  options.secret = secret;
+  return engine::Engine::create(options);
 }
 
 void fill_position(const RecoveredPosition& position, Summary* summary) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/base/status.hpp"
+#include "engine/engine.hpp"
 #include "server/core/commit_log.hpp"
 #include "server/offline/summary.hpp"
 
@@ -15,6 +16,9 @@ namespace kilokv::server::offline {
 
 // The fields that a position knows.
 void fill_position(const RecoveredPosition& position, Summary* summary);
+
+// An engine that only loads records.
+Result<std::unique_ptr<engine::Engine>> create_loading_engine(const engine::KeyHashSecret& secret);
 
 class Loader {
  public:

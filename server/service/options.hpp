@@ -53,7 +53,7 @@ struct ServiceOptions {
   std::uint32_t connection_opens_max = 200;                       // of one address, per second
   DurationUs handshake_us_max = 10000000;                         // from the connection to the first settings of HTTP/2
   DurationUs connection_idle_us_max = 1800000000;                 // without a call; then the connection is closed
-  std::uint64_t backup_rate_max = std::uint64_t{8} << 20;         // bytes per second that a backup reads and sends
+  std::uint64_t backup_rate_max = std::uint64_t{4} << 20;         // bytes per second that a backup reads and sends
   DurationUs backup_age_us_max = DurationUs{6} * 3600 * 1000000;  // of a snapshot that is kept for a backup
   engine::TransactionLimits limits;
   TlsOptions tls = {};

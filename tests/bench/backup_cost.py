@@ -6,10 +6,11 @@ One server has --records accounts of the workload `bank`. The script measures
   2. pairs of runs in a closed loop, one without a backup and one while a backup is made: the ratio of the throughputs;
   3. pairs of runs in an open loop at half the median throughput of part 2 without a backup: the longest time without
      any answer, and how much longer it is with a backup.
-Every other pair begins at the other end. So a machine that drifts drifts for both. Each run is printed, then the medians.
+Before each of the two, one run is thrown away: the first runs after the load are faster than all later ones. Every other
+pair begins at the other end. So a machine that drifts drifts for both. Each run is printed, then the medians.
 
-The program `kilokv backup` runs on the same machine here, and verifies the backup while it comes. With --no-verify it
-does not, as if it ran on another machine.
+The program `kilokv backup` runs on the same machine here, and verifies the backup at its end. With --no-verify it does
+not, as if it ran on another machine.
 
 Exit codes: 0 all medians are within their bounds; 1 one is not, or a run failed; 2 wrong usage.
 """
@@ -90,6 +91,7 @@ def run_bench(server, options, seed, *more):
 def measure_pairs(server, folder, options, name, measure):
     """Returns the figures without and with a backup."""
     figures = {False: [], True: []}
+    measure(-1)
     for pair in range(options.pairs):
         for with_backup in ((False, True) if pair % 2 == 0 else (True, False)):
             if with_backup:
@@ -128,7 +130,7 @@ def main():
     parser.add_argument("--duration", default="20s", help="measured in each run (default %(default)s)")
     parser.add_argument("--batch-size", type=int, default=1024, help="(default %(default)s)")
     parser.add_argument("--in-flight", type=int, default=8, help="requests in flight (default %(default)s)")
-    parser.add_argument("--no-verify", action="store_true", help="the backups of parts 2 and 3 are not verified meanwhile")
+    parser.add_argument("--no-verify", action="store_true", help="the backups of parts 2 and 3 are not verified")
     parser.add_argument("--most-seconds", type=float, default=180, help="bound of part 1 (default %(default)s)")
     parser.add_argument("--least", type=float, default=0.9, help="smallest median ratio of part 2 (default %(default)s)")
     parser.add_argument("--most-ms", type=float, default=50, help="bound of part 3 in ms (default %(default)s)")

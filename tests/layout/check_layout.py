@@ -24,7 +24,8 @@ import sys
 
 # "engine/*" are the files of the folder itself, without its rooms. So are "server/*".
 ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", "engine/stm", "engine/exec", "engine/*"]
-ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp"]
+ENGINE_FACE = ["engine/base", "engine/txn", "engine/exec/run/execution_report.hpp", "engine/engine.hpp",
+               "engine/state_sum.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
     "backup", "commit_log", "database_events", "database_status", "digest", "time_text", "environment", "fail_point", "hex", "histogram", "hot_keys", "metrics",
     "one_line", "options", "position", "request", "request_identity", "shown_key", "slow_transaction", "trace_parent", "unit_text",
