@@ -73,7 +73,7 @@ void print_text(const HotKeysOfUse& use, std::uint32_t limit) {
     table.text_last();
     std::cout << table.render();
   }
-  const std::size_t certain = keys.size() < limit ? keys.size() : use.keys.size();
+  const std::size_t certain = certain_keys(use, UINT32_MAX).size();
   if (certain < use.keys.size()) {
     std::cout << "left out: " << grouped(use.keys.size() - certain) << " keys whose rates are mostly error\n";
   }

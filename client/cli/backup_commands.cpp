@@ -98,13 +98,15 @@ void tell_damage(const CommonOptions& common, const std::string& damage) {
   }
 }
 
-// Everything is loaded into memory. A machine with too little of it ends here.
+constexpr const char* kMemoryOfAServer = "as much memory as a server takes for the same data";
+
+// A machine with too little memory ends here. `need`: what takes it.
 template <class Work>
-ExitCode with_memory(const Work& work) {
+ExitCode with_memory(const std::string& need, const Work& work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    std::cerr << "kilokv: the memory is full: a check and a restore need as much memory as a server takes for the same data\n";
+    std::cerr << "kilokv: the memory is full: this needs " << need << '\n';
     return ExitCode::other;
   }
 }
@@ -125,7 +127,7 @@ ExitCode run_check(const CommonOptions& common, const std::string& path) {
   std::error_code ignored;
   const bool is_database = std::filesystem::exists(path + "/CURRENT", ignored);  // an archive may be in it
   if (!is_database && server::offline::is_archive(path)) return run_archive_check(common, path);
-  return with_memory([&] {
+  return with_memory(kMemoryOfAServer, [&] {
     const auto tell = [&](const std::string& damage) { tell_damage(common, damage); };
     std::error_code error;
     const bool is_directory = std::filesystem::is_directory(path, error);
@@ -242,8 +244,9 @@ bool is_worth_a_retry(const Error& error) {
 }
 
 // Streams until the backup is complete. After a lost connection it goes on. If the server does not keep the snapshot
-// any more, it starts over. After some times, it does so only if it came further than before: the cause may be one that
-// stays, such as a limit of the server. A server that was never reached is not tried again, as in other commands.
+// any more, it starts over. After some times, it does so only if it came a tenth further than ever before: the cause
+// may be one that stays, such as a limit of the server. A server that was never reached is not tried again, as in other
+// commands.
 std::optional<ExitCode> stream_all(const CommonOptions& common, const BackupArguments& arguments,
                                    server::offline::BackupWriter* writer) {
   Progress progress;
@@ -261,7 +264,7 @@ std::optional<ExitCode> stream_all(const CommonOptions& common, const BackupArgu
       bytes = writer->bytes();
       retries.note_progress();
     }
-    if (error.code == ErrorCode::aborted && (starts_over < kStartsOverMin || bytes > most_bytes)) {
+    if (error.code == ErrorCode::aborted && (starts_over < kStartsOverMin || bytes > most_bytes + most_bytes / 10)) {
       std::cerr << "kilokv: the backup starts over: " << error.message << '\n';
       if (const Status status = writer->start_over(); !status.ok()) return report_status(status);
       ++starts_over;
@@ -276,7 +279,7 @@ std::optional<ExitCode> stream_all(const CommonOptions& common, const BackupArgu
 }
 
 ExitCode run_backup(const CommonOptions& common, const BackupArguments& arguments) {
-  return with_memory([&] {
+  return with_memory("memory for the sessions, and for the keys that were written since the last checkpoint", [&] {
     const auto writer = server::offline::BackupWriter::open(arguments.path, !arguments.no_verify);
     if (!writer.ok()) return report_status(writer.status());
     if (const std::string& why = (*writer)->forgotten(); !why.empty()) {
@@ -296,7 +299,7 @@ ExitCode run_backup(const CommonOptions& common, const BackupArguments& argument
 ExitCode run_restore(const CommonOptions& common, const server::offline::RestoreOptions& options) {
   server::offline::RestoreOptions warning = options;
   warning.warn = [](const std::string& what) { std::cerr << "kilokv: " << what << '\n'; };
-  return with_memory([&] {
+  return with_memory(kMemoryOfAServer, [&] {
     const Result<Summary> summary = server::offline::restore(warning);
     if (!summary.ok()) return report_status(summary.status());
     print(common, *summary, "restored to " + options.directory);

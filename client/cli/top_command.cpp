@@ -88,8 +88,6 @@ class Overview {
   ExitCode show() {
     const auto status = client_->status();
     if (!status) return report(status.error());
-    const auto hot = activity_->hot_keys({}, kHotKeysMax);
-    if (!hot) return report(hot.error());
     const auto slow = activity_->slow(1);
     if (!slow) return report(slow.error());
     const auto connections = activity_->connections(1);
@@ -100,6 +98,8 @@ class Overview {
     if (common_.output == OutputFormat::json) {
       print_json(*status, passed, *slow, connections->count);
     } else {
+      const auto hot = activity_->hot_keys({}, kHotKeysMax);
+      if (!hot) return report(hot.error());
       print_text(*status, passed, *slow, connections->count);
       print_hot(*hot);
     }

@@ -55,4 +55,20 @@ std::string_view utf8_prefix(std::string_view text, std::size_t bytes_max) {
   return text.substr(0, size);
 }
 
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const std::size_t size = utf8_length(text);
+    const unsigned first = byte_at(text, 0);
+    const bool is_control = first < ' ' || first == 0x7F || (first == 0xC2 && byte_at(text, 1) < 0xA0);
+    if (size == 0 || is_control) {
+      shown += '?';
+    } else {
+      shown += text.substr(0, size);
+    }
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return shown;
+}
+
 }  // namespace kilokv::client

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace kilokv::client {
@@ -14,5 +15,9 @@ bool is_utf8(std::string_view bytes);
 
 // The first bytes of the text, at most `bytes_max` of them. Its last character is there as a whole, or not at all.
 std::string_view utf8_prefix(std::string_view text, std::size_t bytes_max);
+
+// The text for a terminal: each control character, those of U+0080 to U+009F included, and each byte that is no UTF-8,
+// becomes a question mark.
+std::string printable(std::string_view text);
 
 }  // namespace kilokv::client

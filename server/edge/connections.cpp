@@ -616,12 +616,11 @@ void Connections::end(int descriptor, std::int64_t now_ms) {
   forget(descriptor);
 }
 
-// The system tells only that both sides are closed. Who was first is known if some time passed between them.
+// The system tells only that the connection is closed. Who was first is known if some time passed between them.
 ConnectionEnd Connections::end_of(const Connection& connection) {
   std::string why = connection.why_ended;
   if (why.empty()) {
-    why =
-        connection.half_closed_ms != 0 ? "the client closed it" : "both sides closed it; which was first is not known";
+    why = connection.half_closed_ms != 0 ? "the client closed it" : "it was closed; which side was first is not known";
   }
   return {.peer = connection.peer.name,
           .age_ms = now_ms() - connection.accepted_ms,

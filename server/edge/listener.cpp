@@ -24,7 +24,10 @@ std::string reason_of(int error) {
   switch (error) {
     case EADDRINUSE: return reason + ": another program listens there; end it, or choose another port";
     case EADDRNOTAVAIL: return reason + ": this machine does not have the address";
-    case EACCES: return reason + ": only root may listen on a port below 1024; choose a higher one";
+    case EACCES:
+      return reason +
+             ": a port below 1024 needs the capability CAP_NET_BIND_SERVICE; choose a higher one, or look for a "
+             "rule of the system that forbids this one";
     default: return reason;
   }
 }

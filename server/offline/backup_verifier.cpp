@@ -17,6 +17,8 @@ namespace {
 
 using engine::StateSum;
 
+Status lost(const std::string& what) { return {StatusCode::data_loss, what}; }
+
 // What counts of a record.
 struct Written {
   Version version = 0;
@@ -73,8 +75,8 @@ class Total {
 }  // namespace
 
 struct BackupVerifier::Parts {
-  // Adds the records of the state that the log does not replace. The others leave `newest` with those that they are
-  // newer than.
+  // Reads the whole file, and adds the records of the state that the log does not replace. A write of the log that is
+  // older than the record of the state leaves log.newest().
   Status add_state(const std::string& path, Total* total);
 
   SystemClock clock;
@@ -88,11 +90,13 @@ Status BackupVerifier::Parts::add_state(const std::string& path, Total* total) {
   storage::FrameChain chain;
   storage::Frame frame;
   StoredRecord record;
+  bool has_ended = false;
   for (;;) {
     const Result<bool> has_more = file.next(&frame);
     if (!has_more.ok()) return has_more.status();
-    if (!*has_more || frame.kind > storage::FrameKind::state) return {};
+    if (!*has_more) break;
     if (Status status = chain.check(frame); !status.ok()) return status;
+    has_ended = frame.kind == storage::FrameKind::end;
     if (frame.kind != storage::FrameKind::state) continue;
     Status status = storage::each_entry(frame.payload, [&](std::string_view key, std::string_view value) -> Status {
       record.key = key;
@@ -107,6 +111,7 @@ Status BackupVerifier::Parts::add_state(const std::string& path, Total* total) {
     });
     if (!status.ok()) return status;
   }
+  return has_ended ? Status() : lost(path + " has lost its end");
 }
 
 BackupVerifier::BackupVerifier() : parts_(std::make_unique<Parts>()) {}
@@ -120,7 +125,10 @@ Status BackupVerifier::finish(const std::string& path, const RecoveredPosition& 
   if (Status status = parts_->add_state(path, &total); !status.ok()) return status;
   for (const auto& [key, written] : log.newest()) total.add(written);
   const AccessTable access = log.take_access();
-  if (state_hash_with(total.hash(), access.hash()) != position.state_hash) return wrong_state(position.batch);
+  if (state_hash_with(total.hash(), access.hash()) != position.state_hash) {
+    return lost("the state of the backup, at batch " + std::to_string(position.batch) +
+                ", does not have the hash that the log recorded");
+  }
   fill_position(position, summary);
   summary->records = total.records();
   summary->tombstones = total.tombstones();

@@ -1,8 +1,8 @@
 // Compares the hash of the state of a backup, and takes no memory for the records of the state.
 //
-// While the frames come, the verifier keeps the newest write of each key that the log writes. At the end it reads the
-// state from the file once more. It adds up the shares of all records that count: those that the log does not replace,
-// and that the tombstone floor does not drop.
+// While the frames come, the verifier keeps the newest write of each key that the log writes, and the sessions. At the
+// end it reads the file once more. It adds up the shares of all records that count: those that the log does not
+// replace, and that the tombstone floor does not drop.
 //
 // Thread safety: one thread.
 #pragma once

@@ -30,8 +30,8 @@ class BackupWriter {
   };
 
   // Begins `path`.partial, or reads what is there and goes on. `verifies`: the hash of the state is compared at the
-  // end, which reads the file once more, and takes memory for the keys that the backup's log writes.
-  // FAILED_PRECONDITION: `path` is there already, another program writes it, or it cannot be written.
+  // end, which reads the file once more, and takes memory for the sessions, and for the keys that the backup's log
+  // writes. FAILED_PRECONDITION: `path` is there already, another program writes it, or it cannot be written.
   static Result<std::unique_ptr<BackupWriter>> open(const std::string& path, bool verifies);
   virtual ~BackupWriter() = default;
 

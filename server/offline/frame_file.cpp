@@ -78,6 +78,29 @@ Status FrameFile::check_is_backup() {
   return may_begin_a_backup(head) ? Status() : other("it does not begin as one");
 }
 
+Status FrameFile::check_is_ours() {
+  if (Status status = check_is_backup(); !status.ok()) return status;
+  std::string begin;
+  storage::put(&begin, storage::kFrameMagic);
+  storage::put(&begin, static_cast<std::uint32_t>(storage::FrameKind::header));
+  const std::size_t compared = std::min(begin.size(), buffer_.size());
+  if (buffer_.compare(0, compared, begin, 0, compared) == 0) return {};
+  if (is_zero(buffer_) && !has_other_than_zeros()) return {};
+  return {StatusCode::invalid_argument, path_ + " is no backup: it does not begin exactly as one"};
+}
+
+// Looks at the whole file, and leaves the place of the next frame as it is.
+bool FrameFile::has_other_than_zeros() const {
+  std::string piece(std::size_t{1} << 20, '\0');
+  for (off_t at = 0;;) {
+    const ssize_t got = ::pread(file_, piece.data(), piece.size(), at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got < 0;
+    if (!is_zero(std::string_view(piece).substr(0, static_cast<std::size_t>(got)))) return true;
+    at += got;
+  }
+}
+
 Result<bool> FrameFile::next(storage::Frame* frame) {
   buffer_.erase(0, end_ - offset_);
   offset_ = end_;

@@ -25,6 +25,11 @@ class FrameFile {
   // known of it. Requires: next() was not called yet.
   Status check_is_backup();
 
+  // Whether the file is the beginning of a backup, so that a backup may go on in it: it is empty, or it begins exactly
+  // as a backup does, or it is nothing but zeros, as a crash of the machine can leave it. The errors are those of
+  // check_is_backup().
+  Status check_is_ours();
+
   // Reads the next frame. False: the file has ended. DATA_LOSS: the frame is damaged; if `can_go_on()`, the next call
   // reads the frame after it. The frame is valid until the next call.
   Result<bool> next(storage::Frame* frame);
@@ -37,6 +42,7 @@ class FrameFile {
  private:
   // Reads until the buffer has so many bytes, or the file ends.
   Status read(std::size_t bytes);
+  bool has_other_than_zeros() const;
 
   const std::string path_;
   int file_ = -1;

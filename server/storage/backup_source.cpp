@@ -187,7 +187,7 @@ Status StoreBackup::check_pin() const {
   return {
       StatusCode::aborted, ErrorReason::snapshot_too_old,
       "the log has grown by more than --archive-lag-max since the backup began, or the data disk is short of space, so "
-      "the backup ends; start it again, with a higher rate"};
+      "the backup ends; start it again, with a larger --archive-lag-max or --backup-rate-max of the server"};
 }
 
 Result<bool> StoreBackup::next(std::string* frame) {

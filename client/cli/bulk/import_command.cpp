@@ -2,12 +2,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "client/cli/bulk/bulk_commands.hpp"
 #include "client/cli/bulk/file_output.hpp"
+#include "client/cli/utf8.hpp"
 #include "client/command_line/interrupt.hpp"
 #include "client/measure/text.hpp"
 
@@ -34,13 +34,6 @@ class Input {
  private:
   const int descriptor_;
 };
-
-// A text that may have parts of the input, without the control characters of a terminal.
-std::string printable(std::string text) {
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7F'; };
-  std::replace_if(text.begin(), text.end(), is_control, '?');
-  return text;
-}
 
 nlohmann::ordered_json summary_of(const ImportReport& report) {
   const SenderTotals& totals = report.totals;
@@ -79,7 +72,7 @@ void print_summary(const CommonOptions& common, const ImportArguments& arguments
 void tell_how_far(const ImportArguments& arguments, const ImportReport& report) {
   if (!report.has_begun) return;
   const SenderTotals& totals = report.totals;
-  if (totals.written + totals.kept == 0 && !report.continued_at) {
+  if (totals.written + totals.kept + totals.unknown == 0 && !report.continued_at) {
     std::cerr << "  imported: nothing\n";
   } else {
     std::cerr << "  imported: all lines before line " << totals.line;

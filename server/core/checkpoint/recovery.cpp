@@ -163,12 +163,8 @@ Status Recovery::finish(const RecoveredPosition& position) {
     engine_->prepare();
     return {};
   }
-  return wrong_state(position.batch);
-}
-
-Status wrong_state(BatchNumber batch) {
-  return {StatusCode::data_loss, "the state after batch " + std::to_string(batch) +
-                                     " does not have the hash that the log recorded; restore from a backup"};
+  return Status(StatusCode::data_loss, "the state after batch " + std::to_string(position.batch) +
+                                           " does not have the hash that the log recorded; restore from a backup");
 }
 
 }  // namespace kilokv::server

@@ -85,7 +85,4 @@ class Recovery : public RecoveryVisitor {
   TimeUs next_told_us_ = 0;
 };
 
-// DATA_LOSS: the state does not have the hash that the log recorded after this batch.
-Status wrong_state(BatchNumber batch);
-
 }  // namespace kilokv::server

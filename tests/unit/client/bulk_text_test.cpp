@@ -96,6 +96,13 @@ TEST(BulkText, TextIsUtf8WithoutControlCharacters) {
   EXPECT_FALSE(is_utf8("abc\xff"));
 }
 
+TEST(BulkText, WhatIsShownHasNothingThatATerminalObeys) {
+  EXPECT_EQ(printable("a key, \xC3\xA4 and \xE2\x82\xAC"), "a key, \xC3\xA4 and \xE2\x82\xAC");
+  EXPECT_EQ(printable("\x1b[2J\a\x7f"), "?[2J??");
+  EXPECT_EQ(printable("\xC2\x9B[2J \xC2\xA0"), "?[2J \xC2\xA0") << "U+009B does what ESC [ does";
+  EXPECT_EQ(printable("\x9B[2J\xff\xC3"), "?[2J??") << "no UTF-8";
+}
+
 TEST(BulkText, BytesThatAreNotTextAreBase64InBothFormats) {
   const Pairs pairs = {{"\xff", bytes("\0", 1)}, {"t", "\xC3\xA4"}};
   EXPECT_EQ(

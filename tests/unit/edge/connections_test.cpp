@@ -60,7 +60,7 @@ TEST_F(ConnectionsTest, AnEndSaysWhy) {
   ASSERT_TRUE(soon([this] { return handed_over() == 1; }));
   end_first();
   ASSERT_TRUE(is_closed(stays));
-  EXPECT_EQ(next_end(2).why, "both sides closed it; which was first is not known")
+  EXPECT_EQ(next_end(2).why, "it was closed; which side was first is not known")
       << "the client has not closed its side";
   {
     Descriptor client = connect(1);

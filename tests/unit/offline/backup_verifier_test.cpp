@@ -60,7 +60,7 @@ class StateAndLog {
     ASSERT_TRUE(visitor->batch_end({}).ok());
     position_.tombstone_floor = floor;
   }
-  void write_frames(std::size_t entries_of_a_frame = 3) {
+  void write_frames(std::size_t entries_of_a_frame = 3, bool has_end = true) {
     std::string file, payload;
     std::uint64_t index = 0;
     std::uint32_t crc = storage::encode_frame(FrameKind::header, index++, 0, "header", &file);
@@ -73,7 +73,8 @@ class StateAndLog {
       crc = storage::encode_frame(FrameKind::state, index++, crc, payload, &file);
       payload.clear();
     }
-    storage::encode_frame(FrameKind::session, index, crc, "not looked at", &file);
+    crc = storage::encode_frame(FrameKind::log, index++, crc, "not looked at again", &file);
+    if (has_end) storage::encode_frame(FrameKind::end, index, crc, "end", &file);
     storage::write_file(path_, file);
   }
   Status finish() {
@@ -229,9 +230,19 @@ TEST(BackupVerifierTest, AFileThatWasDamagedMeanwhileIsFound) {
   StateAndLog both;
   for (char key = 'a'; key < 'f'; ++key) both.put_state(integer(std::string(1, key), 5, 1));
   both.write_frames(1);
-  std::string content = storage::read_file(both.path());
-  content[content.size() / 2] ^= 1;
-  storage::write_file(both.path(), content);
+  const std::string content = storage::read_file(both.path());
+  for (std::size_t at = 0; at < content.size(); ++at) {
+    std::string damaged = content;
+    damaged[at] ^= 1;
+    storage::write_file(both.path(), damaged);
+    EXPECT_EQ(both.finish().code(), StatusCode::data_loss) << "byte " << at;
+  }
+}
+
+TEST(BackupVerifierTest, AFileWithoutItsEndIsFound) {
+  StateAndLog both;
+  both.put_state(integer("a", 5, 1));
+  both.write_frames(1, false);
   EXPECT_EQ(both.finish().code(), StatusCode::data_loss);
 }
 

@@ -157,18 +157,38 @@ TEST_F(BackupWriterTest, AMixedPartialFileStartsOverAndSaysSo) {
   EXPECT_EQ(std::filesystem::file_size(partial_), 0u);
 }
 
+// The frames of a backup of one batch without writes, whose record says that the state has this hash.
+std::vector<std::string> frames_with(const std::string& directory, Hash128 state_hash) {
+  OpenLog log(options_for(directory));
+  Batch batch(1);
+  batch.state_hash = state_hash;
+  const LogRecord record = batch.record();
+  EXPECT_TRUE(log.log->append({&record, 1}).ok());
+  return frames_of(log.log->open_backup()->get());
+}
+
 TEST_F(BackupWriterTest, AWrongHashGetsNoNameAndStartsOver) {
   {
     const auto writer = open(true);
-    for (const std::string& frame : frames_) {
-      if (!(*writer)->take(frame).ok()) break;
-    }
-    if ((*writer)->is_complete()) {
-      EXPECT_EQ((*writer)->finish().status().code(), StatusCode::data_loss);
-    }
+    take(writer->get(), frames_with(temporary_.path("wrong"), {1, 2}));
+    ASSERT_TRUE((*writer)->is_complete());
+    EXPECT_EQ((*writer)->finish().status().code(), StatusCode::data_loss);
   }
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_FALSE((*open())->is_complete());
+}
+
+TEST_F(BackupWriterTest, TheHashIsComparedAlsoAfterAnInterruption) {
+  const std::vector<std::string> frames = frames_with(temporary_.path("right"), {});
+  take(open(true)->get(), {frames[0]});
+  const auto writer = open(true);
+  ASSERT_TRUE((*writer)->resume());
+  take(writer->get(), {frames.begin() + 1, frames.end()});
+  const Result<Summary> summary = (*writer)->finish();
+  ASSERT_TRUE(summary.ok()) << summary.status().message();
+  EXPECT_TRUE(summary->complete);
+  EXPECT_EQ(summary->batch, 1u);
+  EXPECT_TRUE(std::filesystem::exists(path_));
 }
 
 }  // namespace

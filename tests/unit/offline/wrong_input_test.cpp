@@ -105,14 +105,33 @@ TEST_F(WrongInputTest, ADirectoryWithoutADatabaseIsNoDamage) {
   EXPECT_EQ(damages, 1u);
 }
 
-// The file that a backup goes on with may be a file of somebody else.
+// The file that a backup goes on with may be a file of somebody else, such as a part of the image of a disk.
 TEST_F(WrongInputTest, APartialFileOfAnotherKindIsNotTouched) {
+  namespace fs = std::filesystem;
   const std::string path = temporary_.path("letter"), partial = path + ".partial";
-  write_file(partial, "Dear reader");
+  const std::string image = std::string(1024, '\0') + "a file system";
+  for (const std::string& content :
+       {std::string("Dear reader"), image, std::string("KBAK\5\0\0\0 and more of it", 24)}) {
+    write_file(partial, content);
+    fs::permissions(partial, fs::perms(0644));
+    const auto writer = BackupWriter::open(path, false);
+    EXPECT_EQ(writer.status().code(), StatusCode::invalid_argument);
+    EXPECT_NE(writer.status().message().find(partial + " is no backup: it "), std::string::npos)
+        << writer.status().message();
+    EXPECT_EQ(read_file(partial), content);
+    EXPECT_EQ(fs::status(partial).permissions(), fs::perms(0644));
+  }
+}
+
+// A crash of the machine can leave a file with its length and without its content.
+TEST_F(WrongInputTest, APartialFileOfZerosIsBegunAgain) {
+  const std::string path = temporary_.path("zeros"), partial = path + ".partial";
+  write_file(partial, std::string(100000, '\0'));
   const auto writer = BackupWriter::open(path, false);
-  EXPECT_EQ(writer.status().code(), StatusCode::invalid_argument);
-  EXPECT_EQ(writer.status().message(), partial + " is no backup: it does not begin as one");
-  EXPECT_EQ(read_file(partial), "Dear reader");
+  ASSERT_TRUE(writer.ok()) << writer.status().message();
+  EXPECT_EQ((*writer)->bytes(), 0u);
+  EXPECT_EQ(read_file(partial), "");
+  EXPECT_EQ(std::filesystem::status(partial).permissions(), std::filesystem::perms(0600));
 }
 
 }  // namespace
