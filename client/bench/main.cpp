@@ -62,7 +62,7 @@ int execute(const bench::Flags& flags, bool sweep) {
     return static_cast<int>(client::exit_code_before_sending(runs.error().code));
   }
   if (!can_write("--json", flags.json_path()) || !can_write("--history", runs->front().history_path)) {
-    return static_cast<int>(ExitCode::usage);
+    return static_cast<int>(ExitCode::other);
   }
   const auto progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   std::vector<RunReport> reports;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "client/cli/activity_commands.hpp"
+#include "client/cli/activity_text.hpp"
 #include "client/command_line/arguments.hpp"
 
 namespace kilokv::client {
@@ -46,11 +47,11 @@ void add_watch(CLI::App* command, WatchArguments* watch) {
 void add_activity(CLI::App* app, const CommonOptions* common, std::function<ExitCode()>* action) {
   static constexpr Command kCommands[] = {
       {"top", "Show the load of the server, its most used keys and slow transactions, again and again",
-       "  kilokv top\n  kilokv top --watch 10s\n  kilokv --output json top --count 1", 256,
+       "  kilokv top\n  kilokv top --watch 10s\n  kilokv --output json top --count 1", kHotKeysMax,
        "keys of each use; default 5", run_top},
       {"hot", "Show the keys that are used most: read, written, with failed guards, and waited for",
-       "  kilokv hot\n  kilokv hot --by wait --limit 5\n  kilokv hot --watch 2s", 256, "keys of each use; default 20",
-       run_hot},
+       "  kilokv hot\n  kilokv hot --by wait --limit 5\n  kilokv hot --watch 2s", kHotKeysMax,
+       "keys of each use; default 20", run_hot},
       {"slow", "Show transactions that took longer than --slow-transaction of the server, and why, the latest first",
        "  kilokv slow\n  kilokv --output json slow --limit 1000", 1000, "transactions; default 100", run_slow},
       {"sessions", "Show the open sessions, those with the most bytes first", "  kilokv sessions --limit 20", 10000,

@@ -65,15 +65,6 @@ bool is_closed_to_others(const std::string& path, bool changes) {
   return changes && ::chmod(path.c_str(), found.st_mode & ~kOthers & kModeBits) == 0;
 }
 
-// Whether the path leads to `place`, or to something in it.
-bool leads_into(const std::string& path, const std::filesystem::path& place) {
-  std::error_code error;
-  const std::filesystem::path inner = std::filesystem::weakly_canonical(path, error),
-                              outer = std::filesystem::weakly_canonical(place, error);
-  const std::filesystem::path relative = inner.lexically_relative(outer);
-  return !path.empty() && !relative.empty() && *relative.begin() != "..";
-}
-
 // The names of RocksDB's files, and of the two small files beside them. LOCK is none of them: it is in use.
 bool belongs_to_a_database(const std::filesystem::path& path) {
   const std::string name = path.filename().string();
@@ -104,6 +95,15 @@ Status sync_directory(const std::string& directory) {
   ::close(file);
   if (synced) return {};
   return {StatusCode::internal, "cannot sync " + directory + ": " + system_reason(error)};
+}
+
+bool lies_in(const std::string& path, const std::string& directory) {
+  if (path.empty()) return false;
+  std::error_code error;
+  const std::filesystem::path inner = std::filesystem::weakly_canonical(path + "/", error),
+                              outer = std::filesystem::weakly_canonical(directory + "/", error);
+  const std::filesystem::path relative = inner.lexically_relative(outer);
+  return !error && !relative.empty() && *relative.begin() != "..";
 }
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open(const std::string& path) {
@@ -177,7 +177,7 @@ Status DataDirectory::check_for_others(const std::vector<std::string>& own_files
   std::error_code error;
   for (std::filesystem::directory_iterator it(path_, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    const auto is_here = [&](const std::string& own) { return leads_into(own, it->path()); };
+    const auto is_here = [&](const std::string& own) { return lies_in(own, it->path().string()); };
     if (name == "LOCK" || name == "lost+found" || std::any_of(own_files.begin(), own_files.end(), is_here)) continue;
     if (other.empty() || name < other) other = name;
   }

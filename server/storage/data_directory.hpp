@@ -29,6 +29,9 @@ Status refuse_directory(const std::string& directory, const std::string& why);
 // Makes the entries of `directory` durable.
 Status sync_directory(const std::string& directory);
 
+// Whether a path leads into a directory, or to it. An empty path does not.
+bool lies_in(const std::string& path, const std::string& directory);
+
 class DataDirectory {
  public:
   // Creates the directory unless it exists, and locks it. The parent must exist. Errors: FAILED_PRECONDITION: another

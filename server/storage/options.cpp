@@ -1,10 +1,8 @@
 #include "server/storage/options.hpp"
 
-#include <filesystem>
-#include <system_error>
-
 #include "server/core/environment.hpp"
 #include "server/core/unit_text.hpp"
+#include "server/storage/data_directory.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -19,16 +17,6 @@ Status check_range(const char* field, std::uint64_t actual, std::uint64_t least,
                           .limit = format_size(least) + " to " + format_size(most),
                           .actual = format_size(actual),
                           .setting = setting});
-}
-
-// Whether a path leads into a directory, or to it. An empty path does not.
-bool lies_in(const std::string& path, const std::string& directory) {
-  if (path.empty()) return false;
-  std::error_code error;
-  const std::filesystem::path inner = std::filesystem::weakly_canonical(path + "/", error),
-                              outer = std::filesystem::weakly_canonical(directory + "/", error);
-  const std::filesystem::path relative = inner.lexically_relative(outer);
-  return !error && !relative.empty() && *relative.begin() != "..";
 }
 
 }  // namespace
@@ -56,7 +44,7 @@ Status StorageOptions::validate() const {
                               .actual = format_duration(archive_interval_us),
                               .setting = "--archive-interval"});
   }
-  if (status.ok() && lies_in(archive_dir, data_dir)) {
+  if (status.ok() && storage::lies_in(archive_dir, data_dir)) {
     status = Status::invalid({.field = "directory of the archive",
                               .limit = "outside the data directory " + data_dir,
                               .actual = archive_dir,

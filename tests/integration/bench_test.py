@@ -308,15 +308,15 @@ class Bench(unittest.TestCase):
         self.assertIn(b"start kilokvd there, or check --endpoint", done.stderr)
 
     def test_command_lines_that_are_wrong(self):
-        for words, problem in ((["foo"], 'kilokv-bench: unknown command "foo"; known here: run sweep'),
-                               (["run", "--keys", "-5"], 'kilokv-bench: --keys: "-5" is not a whole number'),
-                               (["run", "--endpoint", "foo"], "kilokv-bench: --endpoint: "),
-                               (["run", "--workload", "foo"], "one of bank bank-semantic deposits hot hot-deposits atm"),
-                               (["run", "--json", "no/such/report"], "kilokv-bench: --json: cannot write"),
-                               (["run", "--history", "no/such/file"], "kilokv-bench: --history: cannot write")):
+        for words, code, problem in ((["foo"], 2, 'kilokv-bench: unknown command "foo"; known here: run sweep'),
+                                     (["run", "--keys", "-5"], 2, 'kilokv-bench: --keys: "-5" is not a whole number'),
+                                     (["run", "--endpoint", "foo"], 2, "kilokv-bench: --endpoint: "),
+                                     (["run", "--workload", "foo"], 2, "one of bank bank-semantic deposits hot hot-deposits atm"),
+                                     (["run", "--json", "no/such/report"], 5, "kilokv-bench: --json: cannot write"),
+                                     (["run", "--history", "no/such/file"], 5, "kilokv-bench: --history: cannot write")):
             done = subprocess.run([str(BIN / "kilokv-bench"), *words], capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, timeout=60)
-            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), words)
             self.assertIn(problem, done.stderr)
 
 
