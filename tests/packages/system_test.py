@@ -57,6 +57,11 @@ def next_version(deb, program, folder):
     return made
 
 
+def has_device_code():
+    """Whether the engine of the build needs the CUDA toolkit, which a program that embeds it needs, too."""
+    return "KILOKV_CUDA:BOOL=ON" in (OPTIONS.build / "CMakeCache.txt").read_text()
+
+
 class Service:
     """kilokvd as the unit starts it; or another command line, as another user."""
 
@@ -304,9 +309,14 @@ class Deb(InFolder):
         for example in ("client/examples/tickets", "engine/examples/embedded"):
             source = f"/tmp/{pathlib.Path(example).name}"
             shutil.copytree(ROOT / example, self.system.path(source))
+            if "engine/" in example and has_device_code():
+                said = self.system.run("cmake", "-S", source, "-B", f"{source}/build", code=1)
+                self.assertIn("CUDAToolkit", said, "an engine with device code needs the toolkit, which Debian does not have")
+                continue
             self.system.run("cmake", "-S", source, "-B", f"{source}/build")
             self.system.run("cmake", "--build", f"{source}/build")
-        self.assertIn("alice 20, bob 20, carol 60", self.system.run("/tmp/embedded/build/embedded"))
+        if not has_device_code():
+            self.assertIn("alice 20, bob 20, carol 60", self.system.run("/tmp/embedded/build/embedded"))
         self.assertIn("no server", self.system.run("/tmp/tickets/build/tickets", "127.0.0.1:1", code=1))
 
 
@@ -443,7 +453,7 @@ class Booted(InFolder):
         self.system.apt("--download-only", "install", self.put(OPTIONS.deb))
         self.system.path("/etc/apt/apt.conf.d/91yes").write_text(
             'APT::Get::Assume-Yes "true";\nDpkg::Options { "--force-confold"; };\n')
-        (first, status), (restart,) = self.commands("Debian"), self.commands("Change a setting")
+        (first, status, _), (restart,) = self.commands("Debian"), self.commands("Change a setting")
         (certificates,), (folder, gpu) = self.commands("Let other machines in"), self.commands("The service")
         (upgrade,), (remove,) = self.commands("Upgrade and downgrade"), self.commands("Remove")
         newer = next_version(OPTIONS.deb, OPTIONS.next, self.folder)
