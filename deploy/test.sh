@@ -14,13 +14,13 @@
 #   --engine-alone  first builds the engine alone, and runs one test on it
 #   --fuzz          builds the fuzz targets, and runs each input of their corpora once
 #   --no-install    installs nothing; if a package is missing, the build says which
-#   -j JOBS         tests that run at a time (default and maximum: the number of cores)
+#   -j JOBS         tests that run at a time (default and maximum: one more than there are cores, because many tests wait)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; }
 
-preset=release label= quick=no tidy=no engine_alone=no fuzz=no install=yes jobs=$(nproc)
+preset=release label= quick=no tidy=no engine_alone=no fuzz=no install=yes jobs=$(($(nproc) + 1))
 while [ $# -gt 0 ]; do
   case "$1" in
     --preset) preset=$2; shift ;;
