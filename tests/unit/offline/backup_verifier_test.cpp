@@ -11,6 +11,7 @@
 
 #include "engine/engine.hpp"
 #include "server/core/access/access.hpp"
+#include "server/core/access/access_record.hpp"
 #include "server/core/access/access_table.hpp"
 #include "server/offline/loader.hpp"
 #include "server/storage/backup_format.hpp"
@@ -47,6 +48,14 @@ class StateAndLog {
   }
   // The file has another record, and the model does not.
   void change_state(const Record& r) { state_[r.key] = r; }
+  // A user whom a batch of the log makes.
+  void put_user(const std::string& name) {
+    AccessChange change;
+    change.kind = AccessChange::Kind::put_user;
+    change.user.name = name;
+    ASSERT_TRUE(verifier_.visitor()->batch_access(encode_change(change)).ok());
+    access_.apply(change);
+  }
   // A batch whose record has this floor.
   void put_batch(Version floor, const std::vector<Record>& writes) {
     RecoveryVisitor* const visitor = verifier_.visitor();
@@ -78,7 +87,7 @@ class StateAndLog {
     storage::write_file(path_, file);
   }
   Status finish() {
-    position_.state_hash = state_hash_with(model_->state_hash(), AccessTable().hash());
+    position_.state_hash = state_hash_with(model_->state_hash(), access_.hash());
     return verifier_.finish(path_, position_, &summary_);
   }
   void expect_equal() {
@@ -86,6 +95,7 @@ class StateAndLog {
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(summary_.records, model_->stats().records);
     EXPECT_EQ(summary_.tombstones, model_->stats().tombstones);
+    EXPECT_EQ(summary_.users, access_.users().size());
     EXPECT_TRUE(summary_.complete);
   }
   const Summary& summary() const { return summary_; }
@@ -103,6 +113,7 @@ class StateAndLog {
   BackupVerifier verifier_;
   std::unique_ptr<engine::Engine> model_;
   std::map<std::string, Record> state_;
+  AccessTable access_;
   RecoveredPosition position_;
   Summary summary_;
 };
@@ -125,6 +136,16 @@ TEST(BackupVerifierTest, AStateWithoutALog) {
   both.expect_equal();
   EXPECT_EQ(both.summary().records, 3u);
   EXPECT_EQ(both.summary().tombstones, 1u);
+}
+
+TEST(BackupVerifierTest, UsersBelongToTheState) {
+  StateAndLog both;
+  both.put_state(integer("a", 5, 1));
+  both.put_batch(0, {});
+  both.put_user("anna");
+  both.write_frames();
+  both.expect_equal();
+  EXPECT_EQ(both.summary().users, 1u);
 }
 
 TEST(BackupVerifierTest, AnEmptyDatabase) {

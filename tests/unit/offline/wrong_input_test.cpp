@@ -109,7 +109,7 @@ TEST_F(WrongInputTest, ADirectoryWithoutADatabaseIsNoDamage) {
 TEST_F(WrongInputTest, APartialFileOfAnotherKindIsNotTouched) {
   namespace fs = std::filesystem;
   const std::string path = temporary_.path("letter"), partial = path + ".partial";
-  const std::string image = std::string(1024, '\0') + "a file system";
+  const std::string image = std::string(3 << 20, '\0') + "a file system";
   for (const std::string& content :
        {std::string("Dear reader"), image, std::string("KBAK\5\0\0\0 and more of it", 24)}) {
     write_file(partial, content);
