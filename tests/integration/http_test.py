@@ -87,9 +87,14 @@ class Pages(HttpTest):
         self.assertEqual(value(metrics.text, "kilokv_recovery_seconds_count"), 1)
         self.assertEqual(value(metrics.text, "kilokv_recovery_running_seconds"), 0)
         self.assertGreater(value(metrics.text, "kilokv_log_sync_seconds_count"), 0)
-        self.assertGreater(value(metrics.text, 'kilokv_call_duration_seconds_count{call="SessionRequest",outcome="ok"}')
-                           + value(metrics.text, 'kilokv_call_duration_seconds_count{call="Execute",outcome="ok"}')
-                           + value(metrics.text, 'kilokv_call_duration_seconds_count{call="ExecuteBatch",outcome="ok"}'), 0)
+        counted = [f'kilokv_call_duration_seconds_count{{call="{call}",outcome="ok"}}'
+                   for call in ("SessionRequest", "Execute", "ExecuteBatch")]
+
+        def calls():
+            text = get(pages, "/metrics").text
+            return sum(value(text, name) for name in counted)
+
+        until(lambda: calls() > 0, "the call is counted")  # after its answer is sent
         self.assertEqual(get(pages, "/metrics?x=y").code, 200)
 
     def test_the_status_is_that_of_the_command(self):
