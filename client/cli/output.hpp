@@ -23,7 +23,7 @@ std::string read_json(std::string_view key, const ValueView& value, std::optiona
 
 ValueView view_of(const Pair& pair);
 
-// A time in UTC, with so many decimals of its seconds, from 1 to 6: 2026-01-31T12:00:00.123Z.
+// A time in UTC, such as 2026-01-31T12:00:00.123Z. `decimals`: 1 to 6, those of the seconds.
 std::string utc_text(std::int64_t unix_us, int decimals);
 
 // Prints what happened, where, and what to do. Returns the exit code.

@@ -92,7 +92,7 @@ class FileWriter final : public BackupWriter {
   std::optional<Resume> resume_;
   std::string rest_;  // no whole frame yet
   std::uint64_t bytes_ = 0;
-  std::uint64_t written_back_ = 0;  // of these, the system was told to write so many
+  std::uint64_t written_back_ = 0;  // bytes that the system was told to write to the disk
   std::string forgotten_;
 };
 

@@ -72,9 +72,9 @@ void print_summary(const CommonOptions& common, const ImportArguments& arguments
 void tell_how_far(const ImportArguments& arguments, const ImportReport& report) {
   if (!report.has_begun) return;
   const SenderTotals& totals = report.totals;
-  if (totals.written + totals.kept + totals.unknown == 0 && !report.continued_at) {
-    std::cerr << "  imported: nothing\n";
-  } else {
+  const bool has_imported = totals.written + totals.kept != 0 || report.continued_at;
+  if (!has_imported && totals.unknown == 0) std::cerr << "  imported: nothing\n";
+  if (has_imported) {
     std::cerr << "  imported: all lines before line " << totals.line;
     if (totals.line_max > totals.line) std::cerr << ", and lines after it, up to line " << totals.line_max - 1;
     std::cerr << '\n';
