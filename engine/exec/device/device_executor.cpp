@@ -132,12 +132,15 @@ Status DeviceExecutor::create_stream() {
 
 Status DeviceExecutor::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                            ExecutionReport* report) {
+  batch.clock.enter(BatchStage::pack);
   const BlockOffsets offsets(batch, *records, strategy_);
   Status status = prepare(batch.store);
   if (status.ok()) status = reserve(offsets);
   if (!status.ok()) return status;
   pack(offsets, batch, *records);
+  batch.clock.enter(BatchStage::run);
   status = launch(offsets, batch, *records);
+  batch.clock.enter(BatchStage::unpack);
   return status.ok() ? unpack(offsets, batch, records, results, report) : status;
 }
 

@@ -31,6 +31,7 @@ class TicketedHost final : public Executor {
       HostPlatform platform(&team_, thread, nullptr);  // null: no memory is shared within a block
       TicketedRun<HostPlatform, Protocol>(platform, arguments_).run();
     });
+    batch.clock.add_helpers(team_.helper_time());
     scratch_.close(strategy_, batch, results, report);
     own_.close(report);
     report->on_device = false;

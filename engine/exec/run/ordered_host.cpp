@@ -11,6 +11,7 @@ Status OrderedHost::run(const ResolvedBatch& batch, BatchRecords* records, Batch
     HostPlatform platform(&team_, thread, nullptr);  // null: `ordered` shares no memory within a block
     OrderedRun<HostPlatform>(platform, arguments_).run();
   });
+  batch.clock.add_helpers(team_.helper_time());
   Status status = scratch_.close(batch, results, report);
   report->on_device = false;
   return status;
