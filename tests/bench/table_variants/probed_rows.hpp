@@ -12,6 +12,7 @@
 //   Row            a row outside of the arrays
 //   used(i)        whether a probe goes on behind row i
 //   occupied(i)    whether row i holds something (a row with a mark is used, but not occupied)
+//   populate(begin, end) takes the memory of rows
 //   hash(i), hash_of(row), take(i), put(i, row), move(to, from), clear(i)
 #pragma once
 
@@ -65,6 +66,7 @@ class ProbedRows {
     not_moved_ = lower_;
     boundary_ = std::uint64_t{1} << 32;
   }
+  void populate(std::uint32_t capacity) { rows_.populate(upper_, std::size_t{capacity} + 1); }
   bool moving() const { return not_moved_ > 0; }
   std::uint32_t not_moved() const { return not_moved_; }
 

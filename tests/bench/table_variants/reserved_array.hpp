@@ -27,6 +27,13 @@ class ReservedArray {
   ReservedArray(const ReservedArray&) = delete;
   ReservedArray& operator=(const ReservedArray&) = delete;
 
+  // Takes the memory of these elements now, so that no write to them waits for a page.
+  void populate(std::size_t begin, std::size_t end) {
+    constexpr std::size_t kPage = 4096;
+    const std::size_t from = begin * sizeof(T) / kPage * kPage;
+    KILOKV_CHECK(::madvise(reinterpret_cast<char*>(data_) + from, end * sizeof(T) - from, MADV_POPULATE_WRITE) == 0);
+  }
+
   T* data() { return data_; }
   const T* data() const { return data_; }
   T& operator[](std::size_t i) { return data_[i]; }

@@ -76,6 +76,7 @@ double peak_bytes() { return static_cast<double>(status_kib("VmHWM:")) * 1024; }
 void forget_peak() { std::ofstream("/proc/self/clear_refs") << 5; }
 
 struct Growth {
+  Cost populate;      // ns for all memory that the moves need
   Cost total;         // ns of one record
   Cost longest;       // ns of one call
   Cost find_halfway;  // ns of one id
@@ -207,6 +208,9 @@ class Measured : public Variant {
     const double before = resident_bytes();
     forget_peak();
     if constexpr (Table::kSliced) {
+      const Stopwatch populates;
+      table_.populate_growth();
+      growth.populate = cost_of(populates, 1);
       table_.start_growth();
       const std::uint32_t half = table_.not_moved() / 2;
       const auto move = [&](std::uint32_t until) {
@@ -457,9 +461,8 @@ class Comparison {
     print(load + " load", loads);
     each_round(load + ": find, ns", [](Variant* v, Random random) { return v->find(random); });
     each_round(load + ": find absent, ns", [](Variant* v, Random random) { return v->find_absent(random); });
-    each_round(load + ": bank, ns/transfer", [](Variant* v, Random random) { return v->bank(random, false); });
-    each_round(load + ": bank from hints, ns/transfer",
-               [](Variant* v, Random random) { return v->bank(random, true); });
+    each_round(load + ": bank, ns", [](Variant* v, Random random) { return v->bank(random, false); });
+    each_round(load + ": bank from hints, ns", [](Variant* v, Random random) { return v->bank(random, true); });
     each_round(load + ": check hints, ns", [](Variant* v, Random random) { return v->check_hints(random); });
   }
 
@@ -491,17 +494,19 @@ class Comparison {
   }
 
   void growth() {
-    std::vector<Cost> totals, longest, halfway, peaks, memory;
+    std::vector<Cost> populates, totals, longest, halfway, peaks, memory;
     for (const auto& variant : variants_) {
       const double before = resident_bytes();
       const Growth growth = variant->grow(random(0));
       const double after = resident_bytes();
+      populates.push_back({growth.populate.processor * 1e-6, growth.populate.wall * 1e-6});
       totals.push_back(growth.total);
       longest.push_back({growth.longest.processor * 1e-6, growth.longest.wall * 1e-6});
       halfway.push_back(growth.find_halfway);
       peaks.push_back({growth.peak / static_cast<double>(records_)});
       memory.push_back({(after - before) / static_cast<double>(records_)});
     }
+    print("growth: memory for it, ms", populates);
     print("growth: total, ns/record", totals);
     print("growth: longest call, ms", longest);
     print("growth: find halfway, ns", halfway);

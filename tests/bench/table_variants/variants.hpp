@@ -150,6 +150,10 @@ class RecordRows {
   std::uint32_t hash(std::uint32_t i) const { return hash_of_id(slots_[i].id); }
   static std::uint32_t hash_of(const Row& row) { return hash_of_id(row.slot.id); }
   Row take(std::uint32_t i) const { return {slots_[i], besides_[i]}; }
+  void populate(std::size_t begin, std::size_t end) {
+    slots_.populate(begin, end);
+    besides_.populate(begin, end);
+  }
   void put(std::uint32_t i, const Row& row) {
     slots_[i] = row.slot;
     besides_[i] = row.beside;
@@ -238,6 +242,8 @@ class SlotTable {
     }
   }
 
+  // Takes the memory that the next growth needs.
+  void populate_growth() { rows_.populate(next_capacity(rows_.capacity())); }
   void start_growth() {
     while (rows_.moving()) rows_.move_some(kBurstRows);
     start_move(next_capacity(rows_.capacity()));
@@ -328,6 +334,7 @@ class IndexRows {
   std::uint32_t hash(std::uint32_t i) const { return hash_of(entries_[i]); }
   static std::uint32_t hash_of(Row row) { return static_cast<std::uint32_t>(row >> 32); }
   Row take(std::uint32_t i) const { return entries_[i]; }
+  void populate(std::size_t begin, std::size_t end) { entries_.populate(begin, end); }
   void put(std::uint32_t i, Row row) { entries_[i] = row; }
   void move(std::uint32_t to, std::uint32_t from) { entries_[to] = entries_[from]; }
   void clear(std::uint32_t i) { entries_[i] = 0; }
@@ -390,6 +397,7 @@ class NumberTable {
     free_ = place;
   }
 
+  void populate_growth() { index_.populate(next_capacity(index_.capacity())); }
   void start_growth() {
     while (index_.moving()) index_.move_some(kBurstRows);
     index_.start_move(next_capacity(index_.capacity()));
