@@ -170,7 +170,7 @@ TEST(a_device_gets_what_is_sent_and_gives_back_what_is_returned) {
   };
   for (const std::size_t n : {5u, 1000u, 7u}) {
     const Status status = on.run(n, 1, kernel);
-    EXPECT_EQ(status.message(), "");
+    ASSERT_EQ(status.message(), "");
     for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(on.results[i], 14 + i);
     EXPECT_EQ(on.host.words[2], 5u);
   }
