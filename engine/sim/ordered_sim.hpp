@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/exec/run/executor.hpp"
-#include "engine/exec/run/ordered_scratch.hpp"
+#include "engine/exec/run/ordered_host.hpp"
 #include "engine/sim/sim_platform.hpp"
 #include "engine/stm/ordered.hpp"
 
@@ -27,31 +27,31 @@ template <std::uint32_t Width, class Rules = OrderedRules>
 class OrderedSim final : public Executor {
  public:
   // Requires: groups of Width in runs->shape.
-  explicit OrderedSim(SimRuns* runs) : runs_(*runs), lanes_(runs->shape), scratch_(runs->first_epochs) {}
+  explicit OrderedSim(SimRuns* runs) : runs_(*runs), lanes_(runs->shape), batches_(runs->first_epochs) {}
 
   std::vector<std::string> strategies() const override { return {"ordered"}; }
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {
-    arguments_ = scratch_.open(batch, runs_.tuning, runs_.shape.lanes(), Width, records, results);
-    runs_.report = lanes_.run(runs_.schedule, [this](std::uint32_t lane) {
+    const OrderedArguments<HostSpace>& arguments =
+        batches_.open(batch, runs_.tuning, runs_.shape.threads(), records, results);
+    runs_.report = lanes_.run(runs_.schedule, [&](std::uint32_t lane) {
       SimPlatformOf<Width> platform(&lanes_, lane);
-      OrderedRun<SimPlatformOf<Width>, Rules>(platform, arguments_).run();
+      OrderedRun<SimPlatformOf<Width>, Rules>(platform, arguments).run();
     });
     if (!runs_.report.status.ok()) return runs_.report.status;
-    Status status = scratch_.close(batch, results, report);
+    Status status = batches_.close(results, report);
     report->on_device = false;
     return status;
   }
-  bool leaves_deltas() const override { return decltype(arguments_)::kLeavesDeltas; }
+  bool leaves_deltas() const override { return OrderedArguments<HostSpace>::kLeavesDeltas; }
   const DeviceInfo* device() const override { return &info_; }
-  std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
+  std::size_t memory_bytes() const override { return batches_.memory_bytes(); }
 
  private:
   SimRuns& runs_;
   DeviceInfo info_{"simulator", "lanes", 1, 0};
   Lanes lanes_;
-  OrderedScratch scratch_;
-  OrderedArguments<HostSpace> arguments_;  // of the run
+  OrderedBatches batches_;
 };
 
 }  // namespace kilokv::engine

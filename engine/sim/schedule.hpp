@@ -9,6 +9,7 @@
 
 #include "engine/base/status.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/stm/batch_shape.hpp"
 
 namespace kilokv::engine {
 
@@ -19,6 +20,7 @@ struct GridShape {
 
   std::uint32_t lanes() const { return blocks * block_threads; }
   std::uint32_t block_groups() const { return (block_threads + group_width - 1) / group_width; }
+  BatchThreads threads() const { return {lanes(), group_width, blocks * block_groups()}; }
 };
 
 // A difference of a run from the default run. In the default run a lane runs until it waits or ends; then the first

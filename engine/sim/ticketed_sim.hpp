@@ -9,11 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/exec/papers/kilo_scratch.hpp"
-#include "engine/exec/papers/stage_scratch.hpp"
-#include "engine/exec/papers/ticketed_scratch.hpp"
+#include "engine/exec/papers/local_inputs.hpp"
+#include "engine/exec/papers/ticketed_inputs.hpp"
 #include "engine/exec/run/executor.hpp"
+#include "engine/exec/run/host_columns.hpp"
 #include "engine/sim/sim_platform.hpp"
+#include "engine/stm/papers/kilo_arguments.hpp"
 #include "engine/stm/papers/ticketed.hpp"
 
 namespace kilokv::engine {
@@ -51,38 +52,43 @@ class TicketedSim final : public Executor {
     arguments_.tuning = static_cast<const TicketedTuning&>(runs_.tuning);
     if constexpr (requires { arguments_.kilo_tuning; }) arguments_.kilo_tuning = runs_.tuning.kilo;
     if constexpr (requires { arguments_.local_tuning; }) arguments_.local_tuning = runs_.tuning.local;
-    scratch_.open(batch, runs_.shape.lanes(), Width, records, results, &arguments_);
-    if constexpr (requires { Protocol::kHasStage; }) {
-      const std::uint32_t parts = runs_.tuning.local.stage_blocks, blocks = std::min(parts, runs_.shape.blocks);
-      own_.open(batch, *records, blocks * runs_.shape.block_threads, Width, &arguments_,
-                static_cast<std::uint32_t>(std::countr_zero(parts)));
-    } else {
-      own_.open(batch, *records, runs_.shape.lanes(), Width, &arguments_);
-    }
+    const BatchShape shape = open(batch, records, results);
+    columns_.bind(shape, &arguments_);
     runs_.report = lanes_.run(runs_.schedule, [this](std::uint32_t lane) {
       SimPlatformOf<Width> platform(&lanes_, lane);
       TicketedRun<SimPlatformOf<Width>, Protocol>(platform, arguments_).run();
     });
     runs_.first_conflicts = arguments_.tries[0];
-    const std::size_t words = lock_words_of(records->record_of_key().size(), runs_.tuning.records_per_lock);
+    const std::size_t words = lock_words_of(records->size(), runs_.tuning.records_per_lock);
     runs_.lock_words.assign(arguments_.locks, arguments_.locks + words);
     if (!runs_.report.status.ok()) return runs_.report.status;
-    scratch_.close("simulated", batch, results, report);
-    own_.close(report);
+    report_ticketed("simulated", arguments_, shape, results, report);
+    inputs_.close(arguments_, report);
     report->on_device = false;
     if (results->passes > 0) return {};
     return Status(StatusCode::internal, "given up: no thread got on");
   }
   const DeviceInfo* device() const override { return &info_; }
   bool leaves_deltas() const override { return Arguments::kLeavesDeltas; }
-  std::size_t memory_bytes() const override { return scratch_.memory_bytes() + own_.memory_bytes(); }
+  std::size_t memory_bytes() const override { return inputs_.memory_bytes() + columns_.memory_bytes(); }
 
  private:
+  BatchShape open(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results) {
+    const BatchThreads threads = runs_.shape.threads();
+    if constexpr (requires { Protocol::kHasStage; }) {
+      const std::uint32_t parts = runs_.tuning.local.stage_blocks, blocks = std::min(parts, runs_.shape.blocks);
+      return inputs_.open(batch, threads, records, results, &arguments_, blocks * runs_.shape.block_threads,
+                          static_cast<std::uint32_t>(std::countr_zero(parts)));
+    } else {
+      return inputs_.open(batch, threads, records, results, &arguments_);
+    }
+  }
+
   TicketedSimRuns& runs_;
   DeviceInfo info_{"simulator", "lanes", 1, 0};
   Lanes lanes_;
-  TicketedScratch scratch_;
-  OwnScratch<Arguments> own_;
+  TicketedInputs<Arguments> inputs_;
+  HostColumns columns_;
   Arguments arguments_;  // of the run
 };
 

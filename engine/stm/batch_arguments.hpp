@@ -4,11 +4,14 @@
 // In the comments on the columns, the batch has n transactions, k keys, v byte values and d records.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/base/host_device.hpp"
+#include "engine/base/section.hpp"
 #include "engine/base/types.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/stm/batch_shape.hpp"
 #include "engine/txn/program.hpp"
 #include "engine/txn/view.hpp"
 
@@ -29,6 +32,40 @@ struct BatchArguments {
   Pointer<const std::uint64_t> equal_word = {};     // ascending for each value
   Pointer<std::uint64_t> cells = {};                // [2d] word and tag; in: before the batch, out: after it
   std::uint32_t absent_record = kNone;              // the one record of all keys that are absent and only read
+
+  // Lists the columns (base/section.hpp).
+  template <class F>
+  void for_columns(const BatchShape& shape, const F& column) {
+    const std::size_t n = shape.transactions, guards = shape.guards, m = shape.operations;
+    column(batch.guard_end, n, Section::sent);
+    column(batch.then_end, n, Section::sent);
+    column(batch.else_end, n, Section::sent);
+    column(batch.guard_kind, guards, Section::sent);
+    column(batch.guard_on_false, guards, Section::sent);
+    column(batch.guard_key, guards, Section::sent);
+    column(batch.guard_other, guards, Section::sent);
+    column(batch.guard_operand, guards, Section::sent);
+    column(batch.op_kind, m, Section::sent);
+    column(batch.op_operand, m, Section::sent);
+    column(batch.op_key, m, Section::sent);
+    column(batch.op_value, m, Section::sent);
+    column(results.outcome, n, Section::returned);
+    column(results.failed_in, n, Section::returned);
+    column(results.failed_index, n, Section::returned);
+    column(results.rank, n, Section::returned);
+    column(results.wrote, n, Section::returned);
+    column(results.guard_cell, n, Section::returned);
+    column(results.op_cell, m, Section::returned);
+    column(results.op_flags, m, Section::returned);
+    column(expires, n, Section::sent);
+    column(order, shape.positions, Section::sent);
+    column(record_of_key, shape.keys, Section::sent);
+    column(value_word, shape.values, Section::sent);
+    column(equal_begin, shape.values, Section::sent);
+    column(equal_end, shape.values, Section::sent);
+    column(equal_word, shape.equal_words, Section::sent);
+    column(cells, 2 * shape.records, Section::returned);
+  }
 
   KILOKV_HOST_DEVICE std::uint32_t transaction_at(std::uint32_t position) const {
     return order != nullptr ? order[position] : position;

@@ -74,6 +74,8 @@ enum class Role : std::uint8_t { read, write, add };
 inline constexpr std::uint32_t kRoles = 3;
 inline constexpr std::uint32_t kChainWord = 2 * kRoles;
 inline constexpr std::uint32_t kReservationWords = kChainWord + 1;
+// A reservation of these bytes belongs to no epoch.
+inline constexpr std::uint8_t kNoReservation = 0xFF;
 
 // In the comments on the columns, the batch has n transactions, m operations and d records.
 template <class Space>
@@ -94,6 +96,21 @@ struct OrderedArguments : BatchArguments<Space> {
   std::uint32_t first_epoch = 0;             // the rounds of this batch are the epochs after it
   std::uint64_t delta_max = 0;               // a larger ADD is no adder. The sum of all adders' deltas stays below 2^63
   OrderedTuning tuning;
+
+  // Lists the columns (base/section.hpp).
+  template <class F>
+  void for_columns(const BatchShape& shape, const F& column) {
+    BatchArguments<Space>::for_columns(shape, column);
+    column(reservations, kReservationWords * shape.records, Section::kept, kNoReservation);
+    column(delta_sums, shape.records, Section::zeroed);
+    column(op_adds, shape.operations, Section::scratch);
+    column(undo, 2 * shape.operations, Section::scratch);
+    column(pass_of, shape.transactions, Section::scratch);
+    column(chain_of, shape.transactions, Section::scratch);
+    column(undecided, shape.undecided, Section::scratch);
+    column(words, kOrderedWords, Section::returned);
+    column(counts, shape.threads.groups, Section::returned);
+  }
 };
 
 // More epochs than a batch of n transactions can use: each round moves at least one transaction, or opens a pass.

@@ -15,9 +15,11 @@
 // during that time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/base/host_device.hpp"
+#include "engine/base/section.hpp"
 #include "engine/base/types.hpp"
 #include "engine/platform/concept.hpp"
 #include "engine/table/record_table.hpp"
@@ -53,6 +55,11 @@ KILOKV_HOST_DEVICE inline std::uint64_t cell_digest(std::uint32_t i, std::uint64
   return mixed ^ mixed >> 32;
 }
 
+// The numbers of items, and of the items whose cells belong to the run; 0: the cells belong to somebody else.
+struct BulkShape {
+  std::size_t items, own_cells;
+};
+
 // c slots and i items. An id may occur more than once. An id that is put occurs in one put only; it may occur in
 // removals too.
 template <class Space>
@@ -71,6 +78,17 @@ struct BulkArguments {
   Pointer<std::uint8_t> pending = {};        // [i] scratch
   Pointer<std::uint64_t> cells = {};         // [2i] word and tag; in for put, out for find and insert
   Pointer<std::uint64_t> words = {};         // [kBulkWords]
+
+  // Lists the columns (base/section.hpp), except for the slots, which belong to the table.
+  template <class F>
+  void for_columns(const BulkShape& shape, const F& column) {
+    column(ids, shape.items, Section::sent);
+    column(cells, 2 * shape.own_cells, Section::sent);
+    column(actions, shape.items, Section::sent);
+    column(slot_of, shape.items, Section::scratch);
+    column(pending, shape.items, Section::scratch);
+    column(words, kBulkWords, Section::returned);
+  }
 };
 
 template <Platform P>

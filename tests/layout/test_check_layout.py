@@ -90,7 +90,7 @@ class LayoutTest(unittest.TestCase):
 
     def test_strategies_of_papers(self):
         users = "engine/stm/papers, engine/exec/papers, engine/exec/strategies, engine/sim, tests/unit/engine"
-        for header in ["engine/stm/papers/kilo.hpp", "engine/exec/papers/kilo_scratch.hpp"]:
+        for header in ["engine/stm/papers/kilo.hpp", "engine/exec/papers/local_inputs.hpp"]:
             for path in ["engine/stm/a.hpp", "engine/exec/run/a.cpp", "engine/engine.cpp", "engine/bench/a.cpp"]:
                 with self.subTest(header=header, path=path):
                     self.assertEqual(self.check({path: f'#include "{header}"\n', header: ""}),

@@ -72,7 +72,7 @@ class PinnedBuffer {
     bytes_ = wanted;
     return {};
   }
-  std::byte* data() { return data_; }
+  std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 
  private:
@@ -122,19 +122,21 @@ class SharedBuffer {
   std::size_t bytes_ = 0;
 };
 
+// Where a column begins in a block of memory: at a multiple of so many bytes.
+inline constexpr std::size_t kColumnAlignment = 16;
+
 // Gives each column an offset in one block of memory, one after another. So one copy moves all columns.
 class BlockLayout {
  public:
   template <class T>
   std::size_t add(std::size_t count) {
     const std::size_t offset = bytes_;
-    bytes_ += (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+    bytes_ += (count * sizeof(T) + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
     return offset;
   }
   std::size_t bytes() const { return bytes_; }
 
  private:
-  static constexpr std::size_t kAlignment = 16;
   std::size_t bytes_ = 0;
 };
 

@@ -15,7 +15,7 @@
 
 #include "engine/base/strategy_setting.hpp"
 #include "engine/base/types.hpp"
-#include "engine/exec/device/device_buffer.hpp"
+#include "engine/exec/device/device_block.hpp"
 #include "engine/exec/device/device_kernels.hpp"
 #include "engine/exec/device/device_records.hpp"
 #include "engine/exec/device/device_strategy.hpp"
@@ -40,27 +40,24 @@ class DeviceExecutor final : public Executor {
   std::size_t transactions_max() const override { return kTransactionsMax; }
   void changed(KeyId id) override { table_.changed(id); }
   const DeviceInfo* device() const override { return &opened_.device->info(); }
-  std::size_t memory_bytes() const override { return staging_.bytes() + validator_.memory_bytes(); }
+  std::size_t memory_bytes() const override { return block_.staging_bytes() + validator_.memory_bytes(); }
 
   const DeviceRecords& table() const { return table_; }
 
  private:
-  struct BlockOffsets;
   // The largest number of transactions in a batch that the kernels of every strategy take.
   static constexpr std::size_t kTransactionsMax = std::size_t{1} << 24;
 
-  Status reserve(const BlockOffsets& offsets);
-  void pack(const BlockOffsets& offsets, const ResolvedBatch& batch, const BatchRecords& records);
-  BulkArguments<DeviceSpace> bulk_arguments(const BlockOffsets& offsets) const;
-  BatchArguments<DeviceSpace> batch_arguments(const BlockOffsets& offsets, const ResolvedBatch& batch,
-                                              const BatchRecords& records) const;
+  // Lays out the columns of the batch, makes room for them, and binds the arguments of all kernels.
+  Status bind(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results);
+  void pack(const ResolvedBatch& batch, const BatchRecords& records);
   // Creates the stream and the marks.
   Status create_stream();
-  Status launch(const BlockOffsets& offsets, const ResolvedBatch& batch, const BatchRecords& records);
-  Status unpack(const BlockOffsets& offsets, const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+  Status launch();
+  Status unpack(const ResolvedBatch& batch, const BatchRecords& records, BatchResults* results,
                 ExecutionReport* report);
   // Reports the bytes of the batch's copies, and the time of its copies and kernels.
-  void measure(const BlockOffsets& offsets, ExecutionReport* report);
+  void measure(ExecutionReport* report);
 
   OpenedDevice opened_;
   std::vector<std::string> names_;
@@ -72,8 +69,10 @@ class DeviceExecutor final : public Executor {
   enum Mark : std::uint8_t { kBegun, kSent, kRan, kReturned, kMarks };
   std::array<DeviceEvent, kMarks> marks_{};
   DeviceRecords table_;
-  PinnedBuffer staging_;      // the columns that are sent, then the columns that come back
-  DeviceBuffer block_;        // the columns of a batch
+  DeviceBlock block_;  // the columns of a batch
+  // The run that finds the batch's records: where the host fills its columns, and what its kernel gets.
+  BulkArguments<HostSpace> bulk_on_host_;
+  BulkArguments<DeviceSpace> bulk_;
   std::uint64_t digest_ = 0;  // of the batch's records, from the cells in the host's table
   DeviceValidator validator_;
 };

@@ -15,30 +15,10 @@ constexpr std::size_t kChangedMin = 4096;  // up to this many changed records ar
 std::size_t capacity_for(std::size_t records) { return std::max(records * 5 / 3 + 1, kCapacityMin); }
 bool has_room(std::size_t used, std::size_t capacity) { return used <= capacity / 5 * 4; }
 
-struct ChunkLayout {
-  explicit ChunkLayout(std::size_t items) {
-    BlockLayout layout;
-    ids = layout.add<KeyId>(items);
-    cells = layout.add<std::uint64_t>(2 * items);
-    actions = layout.add<std::uint8_t>(items);
-    sent_bytes = layout.bytes();
-    slot_of = layout.add<std::uint32_t>(items);
-    pending = layout.add<std::uint8_t>(items);
-    words = layout.add<std::uint64_t>(kBulkWords);
-    bytes = layout.bytes();
-  }
-  std::size_t ids, cells, actions, sent_bytes, slot_of, pending, words, bytes;
-};
-
 }  // namespace
 
 DeviceRecords::DeviceRecords(Device* device, DeviceKernels* kernels, std::uint32_t first_epoch)
-    : device_(*device),
-      kernels_(*kernels),
-      slots_(device),
-      first_epoch_(first_epoch),
-      staging_(device),
-      chunk_(device) {}
+    : device_(*device), kernels_(*kernels), slots_(device), first_epoch_(first_epoch), chunk_(device) {}
 
 void DeviceRecords::changed(KeyId id) {
   if (must_build_) return;
@@ -109,45 +89,38 @@ Status DeviceRecords::build(DeviceStream stream, const RecordStore& store) {
 
 Status DeviceRecords::prepare_chunk() {
   count_ = removing_ = 0;
-  const ChunkLayout layout(kChunk);
-  if (Status status = staging_.reserve_growing(layout.bytes); !status.ok()) return status;
-  return chunk_.reserve(layout.bytes);
+  constexpr BulkShape kShape{kChunk, kChunk};
+  chunk_.clear();
+  chunk_on_host_ = {};
+  const std::size_t first = chunk_.add(kShape, &chunk_on_host_);
+  if (Status status = chunk_.reserve(); !status.ok()) return status;
+  chunk_on_device_ = chunk_.bind<BulkArguments<DeviceSpace>>(first, kShape, &chunk_on_host_);
+  return {};
 }
 
 void DeviceRecords::add(KeyId id, BulkAction action, Cell cell) {
-  const ChunkLayout layout(kChunk);
-  std::byte* const to = staging_.data();
-  reinterpret_cast<KeyId*>(to + layout.ids)[count_] = id;
-  reinterpret_cast<std::uint64_t*>(to + layout.cells)[2 * count_] = cell.word;
-  reinterpret_cast<std::uint64_t*>(to + layout.cells)[2 * count_ + 1] = cell.tag;
-  reinterpret_cast<std::uint8_t*>(to + layout.actions)[count_] = static_cast<std::uint8_t>(action);
+  DeviceBlock::staged(chunk_on_host_.ids)[count_] = id;
+  chunk_on_host_.cells[2 * count_] = cell.word;
+  chunk_on_host_.cells[2 * count_ + 1] = cell.tag;
+  DeviceBlock::staged(chunk_on_host_.actions)[count_] = static_cast<std::uint8_t>(action);
   removing_ += action == BulkAction::remove ? 1 : 0;
   ++count_;
 }
 
 Status DeviceRecords::send(DeviceStream stream) {
   if (count_ == 0) return {};
-  const ChunkLayout layout(kChunk);
-  BulkArguments<DeviceSpace> bulk;
+  BulkArguments<DeviceSpace>& bulk = chunk_on_device_;
   open(&bulk);
   bulk.size = static_cast<std::uint32_t>(count_);
   bulk.removing = static_cast<std::uint32_t>(removing_);
   bulk.inserting = static_cast<std::uint32_t>(count_ - removing_);
-  bulk.ids = chunk_.at<const KeyId>(layout.ids);
-  bulk.actions = chunk_.at<const std::uint8_t>(layout.actions);
-  bulk.slot_of = chunk_.at<std::uint32_t>(layout.slot_of);
-  bulk.pending = chunk_.at<std::uint8_t>(layout.pending);
-  bulk.cells = chunk_.at<std::uint64_t>(layout.cells);
-  bulk.words = chunk_.at<std::uint64_t>(layout.words);
   count_ = removing_ = 0;
-  std::byte* const words = staging_.data() + layout.words;
-  const std::size_t words_bytes = kBulkWords * sizeof(std::uint64_t);
-  Status status = device_.copy_to_device(stream, chunk_.address(), staging_.data(), layout.sent_bytes);
-  if (status.ok()) status = device_.fill(stream, chunk_.address() + layout.words, 0, words_bytes);
+  Status status = chunk_.send(stream);
+  if (status.ok()) status = chunk_.zero(stream);
   if (status.ok()) status = kernels_.bulk(stream, bulk);
-  if (status.ok()) status = device_.copy_to_host(stream, words, chunk_.address() + layout.words, words_bytes);
+  if (status.ok()) status = chunk_.fetch(stream);
   if (status.ok()) status = device_.synchronize(stream);
-  return status.ok() ? close(reinterpret_cast<const std::uint64_t*>(words)) : status;
+  return status.ok() ? close() : status;
 }
 
 void DeviceRecords::open(BulkArguments<DeviceSpace>* arguments) const {
@@ -156,7 +129,8 @@ void DeviceRecords::open(BulkArguments<DeviceSpace>* arguments) const {
   arguments->first_epoch = static_cast<std::uint32_t>(epoch_);
 }
 
-Status DeviceRecords::close(const std::uint64_t* words) {
+Status DeviceRecords::close() {
+  const std::uint64_t* const words = chunk_on_host_.words;
   epoch_ += words[kBulkRounds];
   used_ += words[kBulkInserted];
   if (words[kBulkFull] == 0) return {};

@@ -15,6 +15,7 @@
 
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
+#include "engine/exec/device/device_block.hpp"
 #include "engine/exec/device/device_buffer.hpp"
 #include "engine/exec/device/device_kernels.hpp"
 #include "engine/table/record_store.hpp"
@@ -51,7 +52,7 @@ class DeviceRecords {
   [[nodiscard]] Status prepare_chunk();
   void add(KeyId id, BulkAction action, Cell cell);
   [[nodiscard]] Status send(DeviceStream stream);
-  [[nodiscard]] Status close(const std::uint64_t* words);
+  [[nodiscard]] Status close();
 
   Device& device_;
   DeviceKernels& kernels_;
@@ -63,9 +64,10 @@ class DeviceRecords {
   std::uint64_t builds_ = 0;
   bool must_build_ = true;
   std::vector<KeyId> changed_;
-  // A chunk of records to send: ids, cells, actions. On the device, it also has slots, marks and words.
-  PinnedBuffer staging_;
-  DeviceBuffer chunk_;
+  // A chunk of records to send: where the host fills its columns, and what the kernel gets.
+  DeviceBlock chunk_;
+  BulkArguments<HostSpace> chunk_on_host_;
+  BulkArguments<DeviceSpace> chunk_on_device_;
   std::size_t count_ = 0, removing_ = 0;
 };
 

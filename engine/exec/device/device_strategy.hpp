@@ -1,21 +1,18 @@
-// What a parallel strategy adds to a batch on a device (device_executor.hpp): its own columns, the memory that it keeps
-// between batches, its kernel, and its report.
-//
-// The columns of a batch are in one block of device memory. The block has four sections (BlockSection), and a strategy
-// may add columns to each of them.
+// What a parallel strategy adds to a batch on a device (device_executor.hpp): its arguments with their columns
+// (base/section.hpp), its kernel, and its report.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
 
 #include "engine/base/status.hpp"
-#include "engine/exec/device/device_buffer.hpp"
+#include "engine/exec/device/device_block.hpp"
 #include "engine/exec/device/device_kernels.hpp"
+#include "engine/exec/device/kept_columns.hpp"
 #include "engine/exec/run/executor.hpp"
 #include "engine/exec/run/first_epochs.hpp"
 #include "engine/stm/batch_arguments.hpp"
+#include "engine/stm/batch_shape.hpp"
 
 namespace kilokv::engine {
 
@@ -26,41 +23,55 @@ struct DeviceStrategyPlace {
   FirstEpochs first_epochs = {};
 };
 
-// How many of each a batch has.
-struct BatchShape {
-  std::size_t transactions, guards, operations, keys, records;
-  std::uint32_t threads;  // of the launch
-};
-
-enum class BlockSection : std::uint8_t {
-  sent,      // sent from the host
-  returned,  // all zero at the start, and returned to the host
-  zeroed,    // all zero at the start, and not returned
-  scratch,   // undefined at the start
-};
-
 class DeviceStrategy {
  public:
   virtual ~DeviceStrategy() = default;
   // See Executor::leaves_deltas().
   virtual bool leaves_deltas() const = 0;
-  // The first call for each batch.
-  virtual void begin(const ResolvedBatch&, const BatchRecords&) {}
-  // How many threads to launch for a batch with this number of transactions.
-  virtual std::uint32_t threads(std::uint32_t transactions) const = 0;
-  // Adds the strategy's columns of this section. It is called once for each of the four sections, in order, before the
-  // functions below.
-  virtual void add_columns(const ResolvedBatch& batch, const BatchShape& shape, BlockSection section,
-                           BlockLayout* layout) = 0;
-  // Copies the strategy's columns of the section `sent` into the staging memory, which has the block's offsets.
-  virtual void pack(std::byte*) {}
-  // Prepares the memory that the strategy keeps on the device. Errors: those of the device.
-  [[nodiscard]] virtual Status reserve(DeviceStream stream, const BatchShape& shape) = 0;
-  [[nodiscard]] virtual Status launch(DeviceStream stream, const DeviceBuffer& block,
-                                      const BatchArguments<DeviceSpace>& batch, const BatchShape& shape) = 0;
-  // Fills the passes and the next version of the results, and the report, from the staging memory after the run.
-  virtual void report(const BatchHeader& header, const BatchShape& shape, const std::byte* staging,
-                      BatchResults* results, ExecutionReport* report) = 0;
+  // The first call for each batch. Adds the columns of the batch and of the strategy to the block. Their sources and
+  // destinations are in this object, `batch`, `records` and `results`.
+  virtual void open(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results, DeviceBlock* block) = 0;
+  // Makes the arguments for the kernel. Requires: the block has room for its columns. Errors: those of the device.
+  [[nodiscard]] virtual Status bind(DeviceStream stream, DeviceBlock* block) = 0;
+  // The cells of the batch's records (BatchArguments::cells). Requires: bind() was called.
+  virtual DevicePointer<std::uint64_t> cells() const = 0;
+  [[nodiscard]] virtual Status launch(DeviceStream stream) = 0;
+  // Fills the passes and the next version of the results, and the report. Requires: the returned columns are on the
+  // host again.
+  virtual void close(BatchResults* results, ExecutionReport* report) = 0;
+};
+
+// The part that all strategies have. OnHost and OnDevice: the strategy's arguments, over HostSpace and DeviceSpace.
+template <class OnHost, class OnDevice>
+class DeviceStrategyOf : public DeviceStrategy {
+ public:
+  explicit DeviceStrategyOf(const DeviceStrategyPlace& place) : kernels_(*place.kernels), kept_(place.device) {}
+
+  bool leaves_deltas() const override { return OnDevice::kLeavesDeltas; }
+  Status bind(DeviceStream stream, DeviceBlock* block) override {
+    on_device_ = block->bind<OnDevice>(first_column_, shape_, &on_host_);
+    return kept_.bind(stream, shape_, &on_device_);
+  }
+  DevicePointer<std::uint64_t> cells() const override { return on_device_.cells; }
+
+ protected:
+  // For a launch of so many threads.
+  BatchThreads threads_of(std::uint32_t number) const {
+    const std::uint32_t width = kernels_.group_width();
+    return {.number = number, .group_width = width, .groups = number / width};
+  }
+  // Requires: the shape and the arguments on the host are filled.
+  void add_columns(DeviceBlock* block) { first_column_ = block->add(shape_, &on_host_); }
+
+  DeviceKernels& kernels_;
+  KeptColumns kept_;
+  // Of the current batch.
+  BatchShape shape_;
+  OnHost on_host_;
+  OnDevice on_device_;
+
+ private:
+  std::size_t first_column_ = 0;  // in the block
 };
 
 }  // namespace kilokv::engine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/exec/papers/ticketed_scratch.hpp"
+#include "engine/exec/papers/ticketed_inputs.hpp"
 #include "engine/stm/batch_arguments.hpp"
 
 namespace kilokv::engine {

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/exec/papers/ticketed_scratch.hpp"
+#include "engine/exec/papers/ticketed_inputs.hpp"
 #include "engine/exec/run/executor.hpp"
+#include "engine/exec/run/host_arguments.hpp"
+#include "engine/exec/run/host_columns.hpp"
 #include "engine/platform/host.hpp"
 #include "engine/stm/papers/ticketed.hpp"
 
@@ -21,19 +23,20 @@ class TicketedHost final : public Executor {
 
   // `strategy`: its name, a literal. `tuned`: arguments of which only the tuning is filled.
   TicketedHost(const char* strategy, std::uint32_t threads, const Arguments& tuned)
-      : strategy_(strategy), team_(threads), arguments_(tuned) {}
+      : strategy_(strategy), team_(threads), tuned_(tuned) {}
 
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {
-    scratch_.open(batch, team_.size(), HostPlatform::kGroupWidth, records, results, &arguments_);
-    own_.open(batch, *records, team_.size(), HostPlatform::kGroupWidth, &arguments_);
+    arguments_ = tuned_;
+    const BatchShape shape = inputs_.open(batch, host_threads(team_.size()), records, results, &arguments_);
+    columns_.bind(shape, &arguments_);
     team_.run([this](std::uint32_t thread) {
       HostPlatform platform(&team_, thread, nullptr);  // null: no memory is shared within a block
       TicketedRun<HostPlatform, Protocol>(platform, arguments_).run();
     });
     batch.clock.add_helpers(team_.helper_time());
-    scratch_.close(strategy_, batch, results, report);
-    own_.close(report);
+    report_ticketed(strategy_, arguments_, shape, results, report);
+    inputs_.close(arguments_, report);
     report->on_device = false;
     if (results->passes > 0) return {};
     return Status(StatusCode::internal, std::string(strategy_) + " gave up a batch: no thread made progress");
@@ -41,14 +44,15 @@ class TicketedHost final : public Executor {
   std::vector<std::string> strategies() const override { return {strategy_}; }
   std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
   bool leaves_deltas() const override { return Arguments::kLeavesDeltas; }
-  std::size_t memory_bytes() const override { return scratch_.memory_bytes() + own_.memory_bytes(); }
+  std::size_t memory_bytes() const override { return inputs_.memory_bytes() + columns_.memory_bytes(); }
 
  private:
   const char* strategy_;
   ThreadTeam team_;
-  TicketedScratch scratch_;
-  OwnScratch<Arguments> own_;
-  Arguments arguments_;  // of the current run; the tuning is that of all runs
+  const Arguments tuned_;
+  TicketedInputs<Arguments> inputs_;
+  HostColumns columns_;
+  Arguments arguments_;  // of the current run
 };
 
 }  // namespace kilokv::engine

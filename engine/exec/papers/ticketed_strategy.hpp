@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "engine/exec/papers/ticketed_host.hpp"
+#include "engine/exec/papers/ticketed_inputs.hpp"
 #include "engine/exec/papers/ticketed_on_device.hpp"
-#include "engine/exec/papers/ticketed_scratch.hpp"
 #include "engine/exec/strategy.hpp"
 #include "engine/platform/host.hpp"
 
 namespace kilokv::engine {
 
 // Host and Emulated: the protocol over HostPlatform, and over EmulatedPlatform. OnDevice: its DeviceStrategy.
-// `tune(texts, arguments)` fills the tuning in the arguments of either protocol.
-template <class Host, class Emulated, class OnDevice = TicketedOnDeviceOf<typename Emulated::Arguments>, class Tune>
+// `tune(texts, arguments)` fills the tuning in the arguments.
+template <class Host, class Emulated,
+          class OnDevice = TicketedOnDevice<typename Host::Arguments, typename Emulated::Arguments>, class Tune>
 Strategy ticketed_strategy(const char* name, const char* summary, StrategyTraits traits,
                            std::vector<StrategySetting> settings, Tune tune) {
   traits.order = BatchOrder::its_own;
@@ -29,7 +30,7 @@ Strategy ticketed_strategy(const char* name, const char* summary, StrategyTraits
   };
   strategy.make_device = [=](const DeviceStrategyPlace& place,
                              const SettingTexts& texts) -> std::unique_ptr<DeviceStrategy> {
-    typename Emulated::Arguments tuned;
+    typename Host::Arguments tuned;
     tune(texts, &tuned);
     return std::make_unique<OnDevice>(name, tuned, place);
   };

@@ -4,6 +4,23 @@
 
 namespace kilokv::engine {
 
+BatchShape shape_of(const ResolvedBatch& batch, const BatchRecords& records, const BatchThreads& threads,
+                    std::uint32_t each) {
+  const TransactionColumns& c = batch.columns;
+  return {
+      .transactions = c.size(),
+      .guards = c.guard_kind.size(),
+      .operations = c.op_kind.size(),
+      .keys = c.key_id.size(),
+      .values = c.value_end.size(),
+      .records = records.size(),
+      .positions = batch.order.size(),
+      .equal_words = batch.equal.words().size(),
+      .threads = threads,
+      .undecided = position_room(static_cast<std::uint32_t>(c.size()), threads.number, threads.group_width, each),
+  };
+}
+
 void set_batch_arguments(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                          BatchArguments<HostSpace>* arguments) {
   BatchArguments<HostSpace>& a = *arguments;

@@ -1,5 +1,9 @@
 #include "engine/exec/run/ordered_totals.hpp"
 
+#include <span>
+
+#include "engine/exec/run/host_arguments.hpp"
+
 namespace kilokv::engine {
 namespace {
 
@@ -24,13 +28,24 @@ std::vector<const char*> ordered_counters() {
   return names;
 }
 
-void report_ordered(const BatchHeader& header, std::span<const std::uint64_t> words,
-                    std::span<const OrderedCounts> counts, BatchResults* results, ExecutionReport* report) {
+OrderedArguments<HostSpace> ordered_arguments(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
+                                              const OrderedTuning& tuning, const EpochCounter& epochs) {
+  OrderedArguments<HostSpace> a;
+  set_batch_arguments(batch, records, results, &a);
+  a.first_epoch = epochs.last();
+  a.delta_max = ordered_delta_max(batch.columns.op_kind.size());
+  a.tuning = tuning;
+  return a;
+}
+
+void report_ordered(const OrderedArguments<HostSpace>& arguments, const BatchShape& shape, BatchResults* results,
+                    ExecutionReport* report) {
+  const std::uint64_t* const words = arguments.words;
   results->passes = static_cast<std::uint32_t>(words[kWordPasses]);
-  results->next_version = header.first_version + words[kWordPasses] * results->outcome.size();
+  results->next_version = arguments.batch.first_version + words[kWordPasses] * results->outcome.size();
   report->begin("ordered");
   OrderedCounts all;
-  for (const OrderedCounts& of_group : counts) {
+  for (const OrderedCounts& of_group : std::span(arguments.counts, shape.threads.groups)) {
     all.add(of_group);
     report->decided_by.push_back(of_group.decided);
   }

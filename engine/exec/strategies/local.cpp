@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "engine/exec/papers/stage_scratch.hpp"
+#include "engine/exec/papers/local_inputs.hpp"
 #include "engine/exec/papers/ticketed_strategy.hpp"
 
 namespace kilokv::engine {
@@ -12,99 +12,52 @@ namespace {
 constexpr const char *kName = "local", *kInClusters = "local in clusters", *kTimed = "local with times";
 
 // Its stage is in the shared words of one block, or is spread over those of all blocks of a cluster.
-class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace>> {
+class LocalOnDevice final : public TicketedOnDevice<LocalArguments<HostSpace>, LocalArguments<DeviceSpace>> {
  public:
-  LocalOnDevice(const char* strategy, const LocalArguments<DeviceSpace>& tuned, const DeviceStrategyPlace& place)
-      : TicketedOnDeviceOf(strategy, tuned, place),
+  LocalOnDevice(const char* strategy, const LocalArguments<HostSpace>& tuned, const DeviceStrategyPlace& place)
+      : TicketedOnDevice(strategy, tuned, place),
         in_block_(place.kernels->find(tuning().times ? kTimed : kName)),
         in_clusters_(place.kernels->find(kInClusters)) {
     const std::uint32_t blocks = kernels_.cluster_blocks_max(in_clusters_, tuning().stage_blocks);
     part_bits_max_ = static_cast<std::uint32_t>(std::bit_width(blocks) - 1);
   }
 
-  void begin(const ResolvedBatch& batch, const BatchRecords& records) override {
-    plan_.make(batch, records, std::min(tuning().staged_records, slots_max(part_bits_max_)));
-    class_ends_ = plan_.class_end();
+  void open(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results, DeviceBlock* block) override {
+    const StagePlan& plan = inputs_.plan(batch, *records, std::min(tuning().staged_records, slots_max(part_bits_max_)));
     part_bits_ = 0;
-    while (part_bits_ < part_bits_max_ && !is_enough(part_bits_)) ++part_bits_;
+    while (part_bits_ < part_bits_max_ && !is_enough(plan, part_bits_)) ++part_bits_;
+    part_words_ = stage_part_words(plan.staged(), tuning().signature_bits, stage_threads(part_bits_),
+                                   kernels_.group_width(), part_bits_);
+    on_host_ = tuned_;
+    shape_ = inputs_.fill(batch, threads_of(threads(plan)), records, results, &on_host_, stage_threads(part_bits_),
+                          part_bits_);
+    add_columns(block);
   }
 
-  std::uint32_t threads(std::uint32_t) const override {
-    const std::uint32_t each = std::max(transactions_per_thread(), 1u), staging = stage_threads(part_bits_);
-    const std::uint32_t others =
-        std::max((plan_.beside_stage() + each - 1) / each + staging, (plan_.behind_stage() + each - 1) / each);
-    return kernels_.threads(kernel(), std::max(others, staging), part_words(), 1u << part_bits_);
+  Status launch(DeviceStream stream) override {
+    return kernels_.launch(
+        stream, kernel(), &on_device_,
+        {.threads = shape_.threads.number, .shared_words = part_words_, .cluster_blocks = 1u << part_bits_});
   }
 
-  void add_columns(const ResolvedBatch& batch, const BatchShape& shape, BlockSection section,
-                   BlockLayout* layout) override {
-    if (section == BlockSection::sent) {
-      hot_end_ = layout->add<std::uint32_t>(plan_.hot_end().size());
-      behind_ = layout->add<std::uint32_t>(plan_.behind().size());
-      slot_of_ = layout->add<std::uint32_t>(plan_.slot_of().size());
-      record_of_ = layout->add<std::uint32_t>(plan_.record_of().size());
-      order_ = layout->add<std::uint32_t>(plan_.order().size());
-    }
-    if (section == BlockSection::returned) times_ = layout->add<std::uint64_t>(timed_words());
-    TicketedOnDeviceOf::add_columns(batch, shape, section, layout);
-  }
-
-  void pack(std::byte* staging) override {
-    TicketedOnDeviceOf::pack(staging);
-    put(staging, hot_end_, plan_.hot_end());
-    put(staging, behind_, plan_.behind());
-    put(staging, slot_of_, plan_.slot_of());
-    put(staging, record_of_, plan_.record_of());
-    put(staging, order_, plan_.order());
-  }
-
-  void report(const BatchHeader& header, const BatchShape& shape, const std::byte* staging, BatchResults* results,
-              ExecutionReport* report) override {
-    TicketedOnDeviceOf::report(header, shape, staging, results, report);
+  void close(BatchResults* results, ExecutionReport* report) override {
+    TicketedOnDevice::close(results, report);
     report->counters.add(kStageBlocks, 1u << part_bits_, CounterKind::largest);
-    add_times({reinterpret_cast<const std::uint64_t*>(staging + times_), timed_words()}, report);
   }
 
   static constexpr const char* kStageBlocks = "stage_blocks";  // the number of blocks that held the stage
 
  private:
-  std::uint64_t undecided_slots(std::uint32_t, std::uint32_t threads) const override {
-    return plan_.slots(stage_threads(part_bits_), threads, kernels_.group_width(), transactions_per_thread());
-  }
-
-  void add_own(const DeviceBuffer& block, LocalArguments<DeviceSpace>* arguments) const override {
-    LocalColumns<DeviceSpace>& local = arguments->local;
-    if (!plan_.slot_of().empty()) {
-      local.slot_of = block.at<const std::uint32_t>(slot_of_);
-      local.record_of = block.at<const std::uint32_t>(record_of_);
-      local.order = block.at<const std::uint32_t>(order_);
-    }
-    local.hot_end = block.at<const std::uint32_t>(hot_end_);
-    local.behind = block.at<const std::uint32_t>(behind_);
-    local.staged = plan_.staged();
-    if (tuning().times) local.times = block.at<std::uint64_t>(times_);
-    local.part_bits = part_bits_;
-    local.threads = stage_threads(part_bits_);
-    local.hot_slots =
-        static_cast<std::uint32_t>(plan_.hot_slots(local.threads, kernels_.group_width(), transactions_per_thread()));
-  }
-
-  Status launch_kernel(DeviceStream stream, const LocalArguments<DeviceSpace>& arguments,
-                       std::uint32_t threads) override {
-    return kernels_.launch(stream, kernel(), &arguments,
-                           {.threads = threads, .shared_words = part_words(), .cluster_blocks = 1u << part_bits_});
-  }
-
   const LocalTuning& tuning() const { return tuned_.local_tuning; }
   KernelHandle kernel() const { return part_bits_ > 0 ? in_clusters_ : in_block_; }
   // How many threads share the stage.
   std::uint32_t stage_threads(std::uint32_t part_bits) const { return kernels_.block_threads(kernel()) << part_bits; }
-  std::size_t timed_words() const {
-    return tuning().times ? std::size_t{stage_threads(part_bits_)} * kLocalTimeWords : 0;
-  }
-  std::uint64_t part_words() const {
-    return stage_part_words(plan_.staged(), tuning().signature_bits, stage_threads(part_bits_), kernels_.group_width(),
-                            part_bits_);
+  // For the launch.
+  std::uint32_t threads(const StagePlan& plan) const {
+    const std::uint32_t each = transactions_per_thread(), staging = stage_threads(part_bits_);
+    const std::uint32_t others =
+        std::max((plan.beside_stage() + each - 1) / each + staging, (plan.behind_stage() + each - 1) / each);
+    return kernels_.threads(kernel(), std::max(others, staging), part_words_, 1u << part_bits_);
   }
   std::uint32_t slots_max(std::uint32_t part_bits) const {
     return stage_slots_max(kernels_.shared_words_max(), tuning().signature_bits, stage_threads(part_bits),
@@ -113,16 +66,16 @@ class LocalOnDevice final : public TicketedOnDeviceOf<LocalArguments<DeviceSpace
   // Whether a stage in 2^part_bits blocks has room for the plan's records, and enough threads for its transactions. The
   // smallest number of blocks that is enough is best. With more blocks, each access is slower, and each lane looks at
   // more other lanes.
-  bool is_enough(std::uint32_t part_bits) const {
-    const std::uint64_t each = std::max(transactions_per_thread(), 1u);
-    return plan_.staged() <= slots_max(part_bits) && plan_.hot() <= each * stage_threads(part_bits);
+  bool is_enough(const StagePlan& plan, std::uint32_t part_bits) const {
+    const std::uint64_t each = transactions_per_thread();
+    return plan.staged() <= slots_max(part_bits) && plan.hot() <= each * stage_threads(part_bits);
   }
 
   KernelHandle in_block_, in_clusters_;
-  StagePlan plan_;
-  std::uint32_t part_bits_max_ = 0, part_bits_ = 0;
-  // Offsets of the batch's columns.
-  std::size_t times_ = 0, hot_end_ = 0, behind_ = 0, slot_of_ = 0, record_of_ = 0, order_ = 0;
+  std::uint32_t part_bits_max_ = 0;
+  // Of the current batch.
+  std::uint32_t part_bits_ = 0;
+  std::uint64_t part_words_ = 0;
 };
 
 void tune(const SettingTexts& texts, TicketedTuning* tuning, LocalTuning* local) {

@@ -1,5 +1,6 @@
 #include "engine/stm/ordered.hpp"
 
+#include "engine/exec/run/host_arguments.hpp"
 #include "engine/exec/run/ordered_host.hpp"
 #include "engine/exec/run/ordered_totals.hpp"
 #include "engine/exec/strategy.hpp"
@@ -16,86 +17,33 @@ constexpr OrderedTuning kOnDevice{.decided_min = 8, .divisor = 1024, .walks = tr
 // On the emulated device the limits are lower, so that tests reach all paths.
 constexpr OrderedTuning kEmulated{.decided_min = 4, .divisor = 32, .walks = true, .few_of_max = 64};
 
-class OrderedOnDevice final : public DeviceStrategy {
+class OrderedOnDevice final : public DeviceStrategyOf<OrderedArguments<HostSpace>, OrderedArguments<DeviceSpace>> {
  public:
   explicit OrderedOnDevice(const DeviceStrategyPlace& place)
-      : device_(*place.device),
-        kernels_(*place.kernels),
+      : DeviceStrategyOf(place),
         kernel_(kernels_.find(kName)),
-        tuning_(device_.info().kind == "emulated" ? kEmulated : kOnDevice),
-        reservations_(place.device),
+        tuning_(place.device->info().kind == "emulated" ? kEmulated : kOnDevice),
         epochs_(place.first_epochs.reservations) {}
 
-  bool leaves_deltas() const override { return OrderedArguments<DeviceSpace>::kLeavesDeltas; }
-  std::uint32_t threads(std::uint32_t transactions) const override { return kernels_.threads(kernel_, transactions); }
-
-  void add_columns(const ResolvedBatch&, const BatchShape& shape, BlockSection section, BlockLayout* layout) override {
-    const auto n = static_cast<std::uint32_t>(shape.transactions);
-    switch (section) {
-      case BlockSection::sent: break;
-      case BlockSection::returned:
-        words_ = layout->add<std::uint64_t>(kOrderedWords);
-        counts_ = layout->add<OrderedCounts>(shape.threads / kernels_.group_width());
-        break;
-      case BlockSection::zeroed: delta_sums_ = layout->add<std::uint64_t>(shape.records); break;
-      case BlockSection::scratch:
-        op_adds_ = layout->add<std::uint8_t>(shape.operations);
-        undo_ = layout->add<std::uint64_t>(2 * shape.operations);
-        pass_of_ = layout->add<std::uint32_t>(n);
-        chain_of_ = layout->add<std::uint32_t>(n);
-        undecided_ = layout->add<std::uint32_t>(position_room(n, shape.threads, kernels_.group_width()));
-        break;
-    }
+  void open(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results, DeviceBlock* block) override {
+    const auto n = static_cast<std::uint32_t>(batch.columns.size());
+    shape_ = shape_of(batch, *records, threads_of(kernels_.threads(kernel_, n)));
+    if (epochs_.must_restart(n)) kept_.refill();
+    on_host_ = ordered_arguments(batch, records, results, tuning_, epochs_);
+    add_columns(block);
   }
-
-  Status reserve(DeviceStream stream, const BatchShape& shape) override {
-    const std::size_t before = reservations_.bytes();
-    Status status = reservations_.reserve_growing(kReservationWords * shape.records * sizeof(std::uint64_t));
-    if (!status.ok()) return status;
-    const bool restart = epochs_.must_restart(shape.transactions);
-    if (reservations_.bytes() == before && !restart) return {};
-    // ~0 belongs to no epoch.
-    return device_.fill(stream, reservations_.address(), 0xFF, reservations_.bytes());
+  Status launch(DeviceStream stream) override {
+    return kernels_.launch(stream, kernel_, &on_device_, {.threads = shape_.threads.number});
   }
-
-  Status launch(DeviceStream stream, const DeviceBuffer& block, const BatchArguments<DeviceSpace>& batch,
-                const BatchShape& shape) override {
-    OrderedArguments<DeviceSpace> a;
-    static_cast<BatchArguments<DeviceSpace>&>(a) = batch;
-    a.reservations = reservations_.at<std::uint64_t>(0);
-    a.delta_sums = block.at<std::uint64_t>(delta_sums_);
-    a.op_adds = block.at<std::uint8_t>(op_adds_);
-    a.undo = block.at<std::uint64_t>(undo_);
-    a.pass_of = block.at<std::uint32_t>(pass_of_);
-    a.chain_of = block.at<std::uint32_t>(chain_of_);
-    a.undecided = block.at<std::uint32_t>(undecided_);
-    a.words = block.at<std::uint64_t>(words_);
-    a.counts = block.at<OrderedCounts>(counts_);
-    a.first_epoch = epochs_.last();
-    a.delta_max = ordered_delta_max(shape.operations);
-    a.tuning = tuning_;
-    return kernels_.launch(stream, kernel_, &a, {.threads = shape.threads});
-  }
-
-  void report(const BatchHeader& header, const BatchShape& shape, const std::byte* staging, BatchResults* results,
-              ExecutionReport* report) override {
-    const auto* const words = reinterpret_cast<const std::uint64_t*>(staging + words_);
-    epochs_.use(ordered_epochs_used(words[kWordRounds]));
-    report_ordered(header, {words, kOrderedWords},
-                   {reinterpret_cast<const OrderedCounts*>(staging + counts_), shape.threads / kernels_.group_width()},
-                   results, report);
+  void close(BatchResults* results, ExecutionReport* report) override {
+    epochs_.use(ordered_epochs_used(on_host_.words[kWordRounds]));
+    report_ordered(on_host_, shape_, results, report);
   }
 
  private:
-  Device& device_;
-  DeviceKernels& kernels_;
   KernelHandle kernel_;
   OrderedTuning tuning_;
-  DeviceBuffer reservations_;
   EpochCounter epochs_;
-  // Offsets of the batch's columns.
-  std::size_t words_ = 0, counts_ = 0, delta_sums_ = 0, op_adds_ = 0, undo_ = 0, pass_of_ = 0, chain_of_ = 0,
-              undecided_ = 0;
 };
 
 }  // namespace

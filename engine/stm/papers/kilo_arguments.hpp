@@ -5,8 +5,10 @@
 // transaction. All columns except the last two are zero before the batch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "engine/base/check.hpp"
 #include "engine/base/host_device.hpp"
 #include "engine/base/strategy_setting.hpp"
 #include "engine/platform/concept.hpp"
@@ -81,6 +83,21 @@ template <class Space>
 struct KiloArguments : TicketedArguments<Space> {
   KiloColumns<Space> kilo;
   KiloTuning kilo_tuning;
+
+  // Lists the columns (base/section.hpp). Requires: as for TicketedArguments.
+  template <class F>
+  void for_columns(const BatchShape& shape, const F& column) {
+    TicketedArguments<Space>::for_columns(shape, column);
+    const std::size_t n = shape.transactions, units = kilo_tuning.units;
+    KILOKV_CHECK(shape.uses() <= kKiloUsesMax);
+    column(kilo.words, kilo_words(kilo_tuning.units), Section::zeroed);
+    column(kilo.slots, n, Section::zeroed);
+    column(kilo.hazards, n, Section::zeroed);
+    column(kilo.table, units * kilo_tuning.history_entries, Section::zeroed);
+    column(kilo.filter, units * kilo_tuning.filter_buckets, Section::zeroed);
+    column(kilo.accesses, (std::size_t{kilo_tuning.buffered} + 1) * n, Section::scratch);
+    column(kilo.spill, shape.uses(), Section::scratch);
+  }
 };
 
 }  // namespace kilokv::engine

@@ -17,6 +17,7 @@
 // stage. Only the token of the first part is used.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/base/host_device.hpp"
@@ -131,6 +132,20 @@ template <class Space>
 struct LocalArguments : TicketedArguments<Space> {
   LocalColumns<Space> local;
   LocalTuning local_tuning;
+
+  // Lists the columns (base/section.hpp). Requires: as for TicketedArguments, and the numbers in `local` are filled.
+  template <class F>
+  void for_columns(const BatchShape& shape, const F& column) {
+    TicketedArguments<Space>::for_columns(shape, column);
+    const bool are_equal = local.staged == shape.records;  // slots and records
+    column(local.stage, shape.stage_words, Section::scratch);
+    column(local.slot_of, are_equal ? 0 : shape.records, Section::sent);
+    column(local.record_of, are_equal ? 0 : local.staged, Section::sent);
+    column(local.order, are_equal ? 0 : shape.transactions, Section::sent);
+    column(local.hot_end, this->classes, Section::sent);
+    column(local.behind, this->classes, Section::sent);
+    column(local.times, local_tuning.times ? std::size_t{local.threads} * kLocalTimeWords : 0, Section::returned);
+  }
 };
 
 }  // namespace kilokv::engine

@@ -97,6 +97,15 @@ inline constexpr auto kTransactionsPerThreadSetting = number_setting<&TicketedTu
 inline constexpr SettingOf<TicketedTuning> kTicketedSettings[] = {kTransactionsPerThreadSetting};
 inline constexpr SettingOf<TicketedTuning> kLockingSettings[] = {kRecordsPerLockSetting, kTransactionsPerThreadSetting};
 
+constexpr std::uint64_t locks_of(std::uint64_t records, std::uint32_t records_per_lock) {
+  return (records + records_per_lock - 1) / records_per_lock;
+}
+// `prstm` has a claim beside each lock word (stm/papers/lock_word.hpp). The other strategies use half of the words.
+inline constexpr std::uint64_t kWordsPerLock = 2;
+constexpr std::uint64_t lock_words_of(std::uint64_t records, std::uint32_t records_per_lock) {
+  return kWordsPerLock * locks_of(records, records_per_lock);
+}
+
 // What all these strategies get. A strategy that needs more derives its own arguments from these, with a tuning of its
 // own (stm/papers/kilo_arguments.hpp, stm/papers/local_arguments.hpp), and names them as Protocol::Arguments.
 //
@@ -127,19 +136,33 @@ struct TicketedArguments : BatchArguments<Space> {
   std::uint32_t classes = 0;
   std::uint32_t threads = 1;  // threads of the launch
   TicketedTuning tuning;
+
+  // Lists the columns (base/section.hpp). Requires: the classes and the tuning are filled.
+  template <class F>
+  void for_columns(const BatchShape& shape, const F& column) {
+    BatchArguments<Space>::for_columns(shape, column);
+    const std::size_t n = shape.transactions, uses = shape.uses();
+    column(class_end, classes, Section::sent);
+    column(locks, lock_words_of(shape.records, tuning.records_per_lock), Section::kept);
+    column(clock, 1, Section::kept);
+    column(use_entry, uses, Section::scratch);
+    column(entry_record, uses, Section::scratch);
+    column(entry_head, uses, Section::scratch);
+    column(entry_count, n, Section::scratch);
+    column(entry_cell, 2 * uses, Section::scratch);
+    column(entry_version, uses, Section::scratch);
+    column(entry_tag, uses, Section::scratch);
+    column(entry_flags, uses, Section::scratch);
+    column(tries, n, Section::scratch);
+    column(pass_of, n, Section::scratch);
+    column(undecided, shape.undecided, Section::scratch);
+    column(words, kTicketedWords, Section::returned);
+    column(counts, shape.threads.groups, Section::returned);
+  }
 };
 
 // A batch has at most as many transactions as the owner's bits of a lock word can tell apart
 // (stm/papers/lock_word.hpp).
 inline constexpr std::uint64_t kTicketedTransactionsMax = std::uint64_t{1} << 24;
-
-constexpr std::uint64_t locks_of(std::uint64_t records, std::uint32_t records_per_lock) {
-  return (records + records_per_lock - 1) / records_per_lock;
-}
-// `prstm` has a claim beside each lock word (stm/papers/lock_word.hpp). The other strategies use half of the words.
-inline constexpr std::uint64_t kWordsPerLock = 2;
-constexpr std::uint64_t lock_words_of(std::uint64_t records, std::uint32_t records_per_lock) {
-  return kWordsPerLock * locks_of(records, records_per_lock);
-}
 
 }  // namespace kilokv::engine

@@ -265,9 +265,11 @@ TEST(ordered_reports_nothing_of_the_batch_before) {
   for (const char* name : {"attempts", "staged", "wasted_tickets"}) report.counters.add(name, 7);
   report.counters.add("stage_blocks", 7, CounterKind::largest);
   report.devices_lost = 1;
-  const std::vector<std::uint64_t> words(kOrderedWords);
+  std::vector<std::uint64_t> words(kOrderedWords);
+  OrderedArguments<HostSpace> arguments;
+  arguments.words = words.data();
   BatchResults results;
-  report_ordered(BatchHeader{}, words, {}, &results, &report);
+  report_ordered(arguments, {}, &results, &report);
   EXPECT_EQ(std::string(report.strategy), std::string("ordered"));
   for (const Counter& counter : report.counters) EXPECT_EQ(counter.value, std::uint64_t{0});
   EXPECT_EQ(report.counter("attempts") + report.counter("stage_blocks"), std::uint64_t{0});

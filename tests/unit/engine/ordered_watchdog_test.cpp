@@ -12,7 +12,8 @@
 #include "engine/engine_for_tests.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
-#include "engine/exec/run/ordered_scratch.hpp"
+#include "engine/exec/run/host_arguments.hpp"
+#include "engine/exec/run/ordered_host.hpp"
 #include "engine/platform/host.hpp"
 #include "engine/sim/ordered_sim.hpp"
 #include "engine/stm/ordered.hpp"
@@ -127,24 +128,24 @@ class StalledHost final : public Executor {
   std::vector<std::string> strategies() const override { return {"ordered"}; }
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override {
-    arguments_ = scratch_.open(batch, tuning_, team_.size(), HostPlatform::kGroupWidth, records, results);
-    std::fill_n(arguments_.reservations, kReservationWords * records->size(), std::uint64_t{0});
-    team_.run([this](std::uint32_t thread) {
+    const OrderedArguments<HostSpace>& arguments =
+        batches_.open(batch, tuning_, host_threads(team_.size()), records, results);
+    std::fill_n(arguments.reservations, kReservationWords * records->size(), std::uint64_t{0});
+    team_.run([&](std::uint32_t thread) {
       HostPlatform platform(&team_, thread, nullptr);
-      OrderedRun<HostPlatform>(platform, arguments_).run();
+      OrderedRun<HostPlatform>(platform, arguments).run();
     });
-    const Status status = scratch_.close(batch, results, report);
+    const Status status = batches_.close(results, report);
     report->on_device = false;
     return status;
   }
   bool leaves_deltas() const override { return true; }
-  std::size_t memory_bytes() const override { return scratch_.memory_bytes(); }
+  std::size_t memory_bytes() const override { return batches_.memory_bytes(); }
 
  private:
   ThreadTeam team_{2};
   OrderedTuning tuning_;
-  OrderedScratch scratch_;
-  OrderedArguments<HostSpace> arguments_;
+  OrderedBatches batches_;
 };
 
 void run_on_host(OrderedTuning tuning, RefereeScenario* scenario) {
