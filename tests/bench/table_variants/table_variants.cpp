@@ -17,14 +17,14 @@
 #include <vector>
 
 #include "engine/base/check.hpp"
-#include "engine/bench/stopwatch.hpp"
+#include "engine/platform/stopwatch.hpp"
 #include "tests/bench/table_variants/variants.hpp"
 #include "tests/bench/table_variants/verify.hpp"
 
 namespace kilokv::bench {
 namespace {
 
-using engine::bench::Stopwatch;
+using engine::Stopwatch;
 
 constexpr std::size_t kBatchIds = 8192;
 constexpr std::size_t kBatches = 64;  // of one measurement
