@@ -10,6 +10,7 @@
 
 #include "engine/base/check.hpp"
 #include "engine/engine_for_tests.hpp"
+#include "engine/engine_on_device.hpp"
 #include "engine/exec/collect/collect_writes.hpp"
 #include "engine/exec/collect/rank_order.hpp"
 #include "engine/exec/device/cuda_kernels.hpp"
@@ -89,7 +90,10 @@ class HostEngine final : public Engine {
     KILOKV_CHECK(header.first_version + std::uint64_t{kWaitPassesMax} * n <= kVersionMax);
     forget_batch();
     chosen_ = false;
+    clock_.begin(options_.measure_stages ? &report_.stages : nullptr);
+    clock_.enter(BatchStage::pack);
     results->reset(columns);
+    clock_.enter(BatchStage::resolve);
     std::uint32_t read_set = count_read_set(columns);
     if (!validator_.is_wanted(read_set)) read_set = 0;
     if (Status resolved = resolver_.resolve(columns, header.number, &store_, read_set); !resolved.ok()) {
@@ -102,10 +106,14 @@ class HostEngine final : public Engine {
     const auto begin = std::chrono::steady_clock::now();
     const bool in_parallel =
         read_set == 0 && runs_in_parallel(columns) &&
-        run_in_parallel({header, columns, expires, order_, tombstone_floor_, store_, resolver_, equal_}, results);
+        run_in_parallel({header, columns, expires, order_, tombstone_floor_, store_, resolver_, equal_, clock_},
+                        results);
     if (!in_parallel) run_serially(header, columns, expires, validate(columns, read_set), results);
+    clock_.enter(BatchStage::collect);
     collect_writes(columns, *results, rank_order_, writes);
+    clock_.enter(BatchStage::settle);
     settle(header.number);
+    clock_.end();
     if (chosen_) {
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
       choice_.took(in_parallel ? choice_.reason().chosen : 0, seconds.count());
@@ -293,17 +301,20 @@ class HostEngine final : public Engine {
   void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& expires,
                     std::uint32_t valid, BatchResults* results) {
     const std::size_t n = columns.size();
+    clock_.enter(BatchStage::pack);
     access_.open(columns, resolver_, &store_, results);
     waiting_.resize(n);
     BatchView view = view_of(header, columns, tombstone_floor_);
     const std::uint32_t guards_left = valid == 0 ? 0 : columns.guard_end[0] - valid;
     if (valid > 0) cut_guards(valid, &guards_left, &view);
+    clock_.enter(BatchStage::run);
     results->passes = run_serial(view, view_of(results), expires.data(), order_.empty() ? nullptr : order_.data(),
                                  waiting_.data(), access_);
     if (results->failed_index.size() == 1 && results->failed_in[0] == static_cast<std::uint8_t>(FailedIn::guards)) {
       results->failed_index[0] += valid;
     }
     results->next_version = header.first_version + std::uint64_t{results->passes} * n;
+    clock_.enter(BatchStage::collect);
     rank_order_.sort(*results, results->passes <= 1 && order_.empty());
     log_ = access_.log();
     summarized_ = access_.summarized();
@@ -327,6 +338,7 @@ class HostEngine final : public Engine {
   // False: the batch must run on the CPU, and the state is unchanged. Either the device has no memory for this batch,
   // or it failed. A device that failed is not used again.
   bool run_in_parallel(const ResolvedBatch& batch, BatchResults* results) {
+    clock_.enter(BatchStage::pack);
     records_.gather(batch.columns, resolver_, store_);
     equal_.collect(batch.columns, resolver_, records_);
     images_.clear();
@@ -349,7 +361,9 @@ class HostEngine final : public Engine {
   // restart could reach the state. Error: the table is unchanged if the executor is on a device. On the CPU it may
   // be changed, because the process then ends before the batch is logged.
   Status run_and_scatter(const ResolvedBatch& batch, BatchResults* results) {
+    clock_.enter(BatchStage::run);
     if (Status status = parallel_->run(batch, &records_, results, &report_); !status.ok()) return status;
+    clock_.enter(BatchStage::unpack);
     rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
     bool leads_to_cells = false;
     if (parallel_->leaves_deltas() || parallel_->device() != nullptr) {
@@ -377,7 +391,14 @@ class HostEngine final : public Engine {
 
   // Brings hash, counts, dirty marks and byte values up to date with the slots that the batch wrote.
   void settle(BatchNumber batch) {
-    store_.settle(log_, first_version_, batch, summarized_);
+    if (clock_.measures()) {
+      store_.settle_without_hash(log_, first_version_, batch, summarized_);
+      clock_.enter(BatchStage::hash);
+      store_.settle_hash(log_, first_version_);
+      clock_.enter(BatchStage::settle);
+    } else {
+      store_.settle(log_, first_version_, batch, summarized_);
+    }
     if (!resolver_.has_unwritten(store_)) return;
     before_images();  // now, because forget_unwritten() moves slots
     resolver_.forget_unwritten(&store_);
@@ -385,6 +406,7 @@ class HostEngine final : public Engine {
 
   RecordStore store_;
   ExecutionReport report_;
+  StageClock clock_;
   Version tombstone_floor_ = 0;
   BatchResolver resolver_;
   HostAccess access_;

@@ -48,6 +48,9 @@ struct EngineOptions {
   KeyHashSecret secret = {};
   // For benches and tests: allows settings that have not passed all checks on this kind of device yet.
   bool allow_unproven = false;
+  // For benches: measures the time of each stage of a batch (ExecutionReport::stages). This costs some microseconds for
+  // each batch, and the hash of the state then has a loop of its own.
+  bool measure_stages = false;
   // For tests: the emulated device asks it at each call. True: the call fails.
   std::function<bool()> emulated_device_fails = nullptr;
   // How many records the table has room for from the start.

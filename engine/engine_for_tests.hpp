@@ -6,7 +6,6 @@
 #include <string>
 
 #include "engine/engine.hpp"
-#include "engine/exec/device/device_kernels.hpp"
 #include "engine/exec/run/executor.hpp"
 
 namespace kilokv::engine {
@@ -16,8 +15,5 @@ namespace kilokv::engine {
 // it by the executor that `options` ask for on the CPU.
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,
                                            const std::string& reason = {});
-
-// As Engine::create, but on a device that the caller has opened. Requires: options.validate() is OK.
-Result<std::unique_ptr<Engine>> create_engine_on(const EngineOptions& options, OpenedDevice opened);
 
 }  // namespace kilokv::engine

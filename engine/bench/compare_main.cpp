@@ -2,22 +2,20 @@
 
 #include <cstdio>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <system_error>
 #include <utility>
 
 #include "engine/bench/compare_page.hpp"
 #include "engine/bench/compare_report.hpp"
-#include "engine/bench/stopwatch.hpp"
+#include "engine/bench/output_file.hpp"
+#include "engine/platform/stopwatch.hpp"
 
 namespace kilokv::engine::bench {
 
 namespace {
 
 constexpr int kExitFailed = 1, kExitUsage = 2;
-constexpr const char* kStandardOutput = "-";
 constexpr const char* kUsage =
     "Usage: kilokv-engine-bench compare [FLAGS]\n"
     "Compares strategies on the figures of papers, or along sweeps. Every engine is verified. The report says which\n"
@@ -41,27 +39,6 @@ std::string command_of(const std::vector<std::string>& arguments) {
   std::string command = "kilokv-engine-bench compare";
   for (const std::string& argument : arguments) command += " " + argument;
   return command;
-}
-
-// Finds a path that cannot be written, before the measurement. Leaves no file where there was none.
-Status try_file(const std::string& flag, const std::string& path) {
-  if (path.empty() || path == kStandardOutput) return {};
-  std::error_code unknown;
-  const bool was_there = std::filesystem::exists(std::filesystem::symlink_status(path, unknown));
-  if (!std::ofstream(path, std::ios::app)) return {StatusCode::invalid_argument, flag + ": cannot write " + path};
-  if (!was_there) std::filesystem::remove(path, unknown);
-  return {};
-}
-
-Status write_file(const std::string& path, const std::string& text) {
-  if (path == kStandardOutput) {
-    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    return written ? Status()
-                   : Status(StatusCode::unavailable, ErrorReason::failed, "cannot write to the standard output");
-  }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text << std::flush;
-  return file ? Status() : Status(StatusCode::unavailable, ErrorReason::failed, "cannot write " + path);
 }
 
 // Replaces the file as a whole, so that a reader never finds a part of it.

@@ -1,6 +1,7 @@
 // kilokv-engine-bench: measures the engine alone, without a server. It prints the throughput of workloads, the
 // referee's verdict (--verify), or the ratio to a hand-written loop (--baseline). `compare` compares the strategies.
-// `validate` compares the ways to check a large read set. `strategies` lists the strategies and their settings.
+// `validate` compares the ways to check a large read set. `host-work` measures what a batch on a device costs the host.
+// `strategies` lists the strategies and their settings.
 //
 // Exit codes: 0: done, and everything that was checked holds. 1: a check failed, or the run could not be done. 2: wrong
 // usage.
@@ -11,6 +12,7 @@
 
 #include "engine/bench/compare_main.hpp"
 #include "engine/bench/hand_written.hpp"
+#include "engine/bench/host_work_main.hpp"
 #include "engine/bench/machine.hpp"
 #include "engine/bench/options.hpp"
 #include "engine/bench/report.hpp"
@@ -69,6 +71,7 @@ int run_workloads(const BenchOptions& options) {
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "compare") return compare_main({argv + 2, argv + argc});
   if (argc > 1 && std::string(argv[1]) == "validate") return validate_main({argv + 2, argv + argc});
+  if (argc > 1 && std::string(argv[1]) == "host-work") return host_work_main({argv + 2, argv + argc});
   if (argc > 1 && std::string(argv[1]) == "strategies") return strategies_main({argv + 2, argv + argc});
   BenchOptions options;
   const std::vector<Flag> flags = bench_flags(&options);
@@ -76,8 +79,9 @@ int main(int argc, char** argv) {
   if (status.ok() && options.help) {
     std::printf(
         "Usage: kilokv-engine-bench [FLAGS]\n       kilokv-engine-bench compare [FLAGS]\n"
-        "       kilokv-engine-bench validate [FLAGS]\n       kilokv-engine-bench strategies [FLAGS]\nRuns workloads on "
-        "the engine alone, in this process, without a server.\n\n%s\n%s"
+        "       kilokv-engine-bench validate [FLAGS]\n       kilokv-engine-bench host-work [FLAGS]\n"
+        "       kilokv-engine-bench strategies [FLAGS]\nRuns workloads on the engine alone, in this process, without a "
+        "server.\n\n%s\n%s"
         "\nWorkloads, what --keys counts, and the presets small and paper:\n\n%s",
         describe_flags(flags).c_str(), describe_strategies().c_str(), Workload::describe_sizes(false).c_str());
     return 0;

@@ -116,6 +116,10 @@ std::vector<Flag> bench_flags(BenchOptions* options) {
       switch_flag("no-ranges", "leave ranges out of mixed, and ycsb-e out of all; only serial runs batches with ranges",
                   &options->no_ranges),
       switch_flag("verify", "check every batch with the referee, and report no throughput", &options->verify),
+      switch_flag("batch-times",
+                  "measure the stages of each batch: wall time, processor time of all threads, and the share of the "
+                  "time in which only one thread works; this makes a batch some microseconds slower",
+                  &options->batch_times),
       switch_flag("baseline", "compare bank with a hand-written loop over the same table; the two run in turn",
                   &options->baseline),
       number_flag("pairs", "pairs", "--baseline: number of pairs of runs; each run is as long as --duration", 1, 1000,
@@ -153,6 +157,7 @@ EngineOptions engine_options_of(const BenchOptions& options) {
   engine.device = options.device;
   engine.threads = static_cast<std::uint32_t>(options.threads);
   engine.settings = options.settings;
+  engine.measure_stages = options.batch_times;
   engine.allow_unproven = true;  // deploy/gpu-check.sh checks what a server refuses
   return engine;
 }

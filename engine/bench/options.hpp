@@ -36,6 +36,7 @@ struct BenchOptions {
   TpccOptions tpcc;
   bool no_ranges = false;
   bool verify = false;
+  bool batch_times = false;
   bool baseline = false;
   std::uint64_t pairs = 5;  // for --baseline
   bool json = false;

@@ -75,6 +75,20 @@ std::string execution_line(const WorkloadReport& report) {
   return text + "\n";
 }
 
+// With --batch-times: a line for each stage of a batch.
+std::string stage_lines(const WorkloadReport& report) {
+  const StageTimes& stages = report.execution.stages;
+  if (stages.sum().all == 0) return {};
+  std::string text = format("\n%s: nanoseconds for each transaction\n%-10s %10s %12s %10s\n",
+                            report.workload.name.c_str(), "stage", "wall", "all threads", "one alone");
+  const double each = 1e9 / static_cast<double>(report.counts.transactions);
+  const auto line = [&](const char* name, const StageTime& time) {
+    return format("%-10s %10.1f %12.1f %10.1f\n", name, time.wall * each, time.all * each, time.alone * each);
+  };
+  for_each_stage([&](BatchStage stage) { text += line(to_string(stage), stages.of(stage)); });
+  return text + line("sum", stages.sum()) + format("serial share %.3f\n", stages.serial_share());
+}
+
 // The settings as they apply. Their names have an underscore for each dash.
 void write_settings(JsonWriter* json, const SettingTexts& texts) {
   const auto settings = effective_settings(texts);
@@ -116,6 +130,7 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->integer("device_batches", of.device_batches);
   write_counters(json, of);
   write_times(json, of);
+  if (of.stages.sum().all != 0) write_stages(json, "stages", of.stages, report.counts.transactions);
   json->integer("sent_bytes", of.sent_bytes);
   json->integer("returned_bytes", of.returned_bytes);
   json->number("sent_seconds", of.sent_seconds);
@@ -199,6 +214,22 @@ void write_times(JsonWriter* json, const ExecutionTotals& of) {
   json->end_object();
 }
 
+void write_stages(JsonWriter* json, std::string_view name, const StageTimes& stages, std::uint64_t transactions) {
+  const double each = 1e9 / static_cast<double>(transactions);
+  const auto write = [&](std::string_view stage, const StageTime& time) {
+    json->begin_object(stage);
+    json->number("wall_ns", time.wall * each);
+    json->number("all_threads_ns", time.all * each);
+    json->number("one_alone_ns", time.alone * each);
+    json->end_object();
+  };
+  json->begin_object(name);
+  for_each_stage([&](BatchStage stage) { write(to_string(stage), stages.of(stage)); });
+  write("sum", stages.sum());
+  json->number("serial_share", stages.serial_share());
+  json->end_object();
+}
+
 std::string workload_table(const BenchOptions& options, const std::vector<WorkloadReport>& reports) {
   std::string text = header(options);
   text += format("%-14s %-12s %9s %12s %8s %10s %9s %9s %8s %8s %8s %8s %11s\n", "workload", "distribution", "keys",
@@ -217,6 +248,7 @@ std::string workload_table(const BenchOptions& options, const std::vector<Worklo
   }
   text += "\n";
   for (const WorkloadReport& report : reports) text += execution_line(report);
+  for (const WorkloadReport& report : reports) text += stage_lines(report);
   for (const WorkloadReport& report : reports) {
     text += format("\n%s: holds: %s", report.workload.name.c_str(), report.invariant.c_str());
   }

@@ -15,6 +15,8 @@ namespace kilokv::engine::bench {
 // time of local's stage goes, as an object of shares in percent; nothing if it was not measured.
 void write_counters(JsonWriter* json, const ExecutionTotals& of);
 void write_times(JsonWriter* json, const ExecutionTotals& of);
+// The time of the stages of all batches, for each of `transactions`, as an object of this name.
+void write_stages(JsonWriter* json, std::string_view name, const StageTimes& stages, std::uint64_t transactions);
 
 std::string workload_table(const BenchOptions& options, const std::vector<WorkloadReport>& reports);
 std::string workload_json(const BenchOptions& options, const std::vector<WorkloadReport>& reports);

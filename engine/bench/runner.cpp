@@ -38,6 +38,7 @@ void Counts::add(const BatchResults& results, const WriteColumns& batch_writes) 
 }
 
 void ExecutionTotals::add(const ExecutionReport& batch) {
+  stages.add(batch.stages);
   if (std::string_view(batch.strategy) == "serial") {
     ++serial_batches;
     return;

@@ -13,8 +13,8 @@
 
 #include "engine/base/status.hpp"
 #include "engine/bench/options.hpp"
-#include "engine/bench/stopwatch.hpp"
 #include "engine/engine.hpp"
+#include "engine/platform/stopwatch.hpp"
 #include "engine/referee/model.hpp"
 #include "engine/workloads/workload.hpp"
 
@@ -38,6 +38,7 @@ struct ExecutionTotals {
   Counters counters;                                 // counters of single strategies
   std::uint64_t sent_bytes = 0, returned_bytes = 0;  // to and from a device
   double sent_seconds = 0, kernel_seconds = 0, returned_seconds = 0;
+  StageTimes stages;                      // with --batch-times, over all strategies
   std::uint64_t postponed = 0;            // over all strategies except serial
   std::vector<std::uint64_t> decided_by;  // for each thread, or for each group of a device
   void add(const ExecutionReport& batch);

@@ -1,11 +1,11 @@
 #include "engine/bench/validate_main.hpp"
 
 #include <cstdio>
-#include <fstream>
 
 #include "engine/bench/compare_run.hpp"
 #include "engine/bench/json.hpp"
 #include "engine/bench/machine.hpp"
+#include "engine/bench/output_file.hpp"
 #include "engine/bench/validate_run.hpp"
 
 namespace kilokv::engine::bench {
@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kExitFailed = 1, kExitUsage = 2;
 constexpr const char* kFormat = "kilokv-validate-1";
-constexpr const char* kStandardOutput = "-";
 constexpr const char* kUsage =
     "Usage: kilokv-engine-bench validate [FLAGS]\n"
     "Measures interactive transactions with large read sets. A read set is checked guard by guard, ahead by one "
@@ -104,19 +103,6 @@ std::string document_of(const ValidateOptions& options, const std::vector<Valida
   return json.text() + "\n";
 }
 
-Status write_document(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  if (path == kStandardOutput) {
-    std::fputs(text.c_str(), stdout);
-    return std::fflush(stdout) == 0
-               ? Status()
-               : Status(StatusCode::unavailable, ErrorReason::unspecified, "cannot write the document");
-  }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text << std::flush;
-  return file ? Status() : Status(StatusCode::unavailable, ErrorReason::unspecified, "cannot write " + path);
-}
-
 }  // namespace
 
 int validate_main(const std::vector<std::string>& arguments) {
@@ -128,6 +114,7 @@ int validate_main(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (status.ok()) status = complete(&options);
+  if (status.ok()) status = try_file("--json", options.json);
   if (!status.ok()) return complain(status, kExitUsage);
   std::FILE* const table = options.json == kStandardOutput ? stderr : stdout;
   const auto print = [table](const std::string& text) {
@@ -137,7 +124,7 @@ int validate_main(const std::vector<std::string>& arguments) {
   const auto points = measure_validation(
       options, [&] { print(head_of(options)); }, [&](const ValidatePoint& point) { print(line_of(point)); });
   if (!points.ok()) return complain(points.status(), kExitFailed);
-  status = write_document(options.json, document_of(options, *points));
+  status = write_file(options.json, document_of(options, *points));
   return status.ok() ? 0 : complain(status, kExitFailed);
 }
 

@@ -20,6 +20,12 @@
 
 namespace kilokv::engine {
 
+// The processor time that the threads of a team have used in one run, without the caller's. `busiest`: of the thread
+// that has used most.
+struct HelperTime {
+  double all = 0, busiest = 0;
+};
+
 // Threads that run one function together, any number of times. Thread safety: one caller at a time.
 class ThreadTeam {
  public:
@@ -32,12 +38,18 @@ class ThreadTeam {
   std::uint32_t size() const { return size_; }
   // Calls body(thread) on every thread; the caller is thread 0. Returns when all have ended. The body must not throw.
   void run(const std::function<void(std::uint32_t)>& body);
+  // Of the last run, in seconds. What a thread needed to wait for the others is part of its next run.
+  HelperTime helper_time() const { return helper_time_; }
   // Waits for all threads of the team. Called in the body.
   void barrier() {
     if (size_ > 1) meeting_->arrive_and_wait();
   }
 
  private:
+  struct alignas(64) ThreadTime {
+    double before = 0, now = 0;  // the processor time of the thread, as of its last two runs
+  };
+
   void work(std::uint32_t thread);
 
   std::uint32_t size_ = 1;
@@ -46,6 +58,8 @@ class ThreadTeam {
   std::atomic<std::uint64_t> launches_{0};  // a change wakes the threads, for a run or for the end
   std::atomic<bool> ends_{false};
   std::vector<std::thread> threads_;
+  std::vector<ThreadTime> times_;  // [size - 1]
+  HelperTime helper_time_;
 };
 
 constexpr std::memory_order to_memory_order(Order order) {

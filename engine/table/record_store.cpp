@@ -59,16 +59,13 @@ void RecordStore::count(Cell cell, std::size_t one) {
   }
 }
 
-// The slow part of settle(): a record appears, is deleted, changes its type, or holds bytes. Returns the change of the
-// hash.
-Wide RecordStore::settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch) {
+// The slow part of settle(), without the hash: a record appears, is deleted, changes its type, or holds bytes.
+void RecordStore::settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch) {
   count(before, static_cast<std::size_t>(-1));
   count(after, 1);
   if (!is_live(after) && after.tag != before.tag) new_tombstones_.push_back({version_of(after.tag), id});
-  const Wide change = digest(id, after) - digest(id, before);
   if (type_of(after.tag) == ValueType::bytes) blobs_.retain(after.word);
   if (type_of(before.tag) == ValueType::bytes) blobs_.release_after(batch, before.word);
-  return change;
 }
 
 // Marks a record as touched. If as many records as allowed are touched already, updates the index at once instead.
@@ -94,7 +91,9 @@ void RecordStore::mark(std::uint32_t slot, bool summarized) {
 
 // Nearly every write replaces an integer by an integer, in a record that already has its marks. All other cases are
 // function calls, so that this loop keeps its sums in registers.
-void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized) {
+template <bool kHashes>
+void RecordStore::settle_images(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch,
+                                bool summarized) {
   constexpr std::size_t kPrefetchAhead = 16;
   const Slot* const slots = table_.ref().slots;
   Wide hash = hash_;
@@ -106,10 +105,12 @@ void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from
     const Slot& now = slots[slot];
     const Cell after = now.cell;
     if (type_of(before.tag) == ValueType::integer && type_of(after.tag) == ValueType::integer) [[likely]] {
-      hash += record_digest(now.id, after.tag, {after.word, 0}) - record_digest(now.id, before.tag, {before.word, 0});
+      if (kHashes)
+        hash += record_digest(now.id, after.tag, {after.word, 0}) - record_digest(now.id, before.tag, {before.word, 0});
     } else {
       if (!summarized) count_in_chunk(slot, before, after);
-      hash += settle_kind(now.id, before, after, batch);
+      if (kHashes) hash += digest(now.id, after) - digest(now.id, before);
+      settle_kind(now.id, before, after, batch);
     }
     if (!table_.has_marks(slot)) [[unlikely]] {
       mark(slot, summarized);
@@ -117,6 +118,22 @@ void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from
   }
   hash_ = hash;
   if (!new_tombstones_.empty()) queue_tombstones();
+}
+
+void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized) {
+  settle_images<true>(images, ignored_from, batch, summarized);
+}
+void RecordStore::settle_without_hash(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch,
+                                      bool summarized) {
+  settle_images<false>(images, ignored_from, batch, summarized);
+}
+
+void RecordStore::settle_hash(std::span<const SlotImage> images, Version ignored_from) {
+  for (const SlotImage& image : images) {
+    if (version_of(image.before.tag) >= ignored_from) continue;
+    const Slot& now = table_[image.slot];
+    hash_ += digest(now.id, now.cell) - digest(now.id, image.before);
+  }
 }
 
 // Sorts by version, because a record that was written twice has its place in `images` from its first write.

@@ -81,6 +81,9 @@ class RecordStore {
   // `ignored_from` or above are left out. Requires: each record has at most one image that is not left out.
   // `summarized`: summarize() has reported all of these changes to the index.
   void settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized);
+  // The same in two steps, so that each can be measured: all but the hash, then the hash.
+  void settle_without_hash(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized);
+  void settle_hash(std::span<const SlotImage> images, Version ignored_from);
 
   // Brings the index's summaries up to date. The work is bounded (kTouchedMax).
   void catch_up() const {
@@ -164,7 +167,9 @@ class RecordStore {
   void touch(std::uint32_t slot);
   void tell_touched() const;
   void mark(std::uint32_t slot, bool summarized);
-  Wide settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch);
+  template <bool kHashes>
+  void settle_images(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized);
+  void settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch);
   void count(Cell cell, std::size_t one);
 
   KeyHashSecret secret_;

@@ -198,6 +198,24 @@ class EngineBench(unittest.TestCase):
         for field in ["cpu", "cores", "compiler", "build_type", "commit"]:
             self.assertTrue(document["machine"][field], field)
 
+    def test_the_stages_of_batches_are_measured_if_asked_for(self):
+        arguments = ["--workload", "bank", "--keys", "1000", "--batch", "512", "--batches", "20", "--json"]
+        for strategy, device, packs in (("serial", "cpu", False), ("ordered", "cpu", True), ("lock", "cpu", True),
+                                        ("ordered", "emulated", True)):
+            with self.subTest(strategy=strategy, device=device):
+                done = run(*arguments, "--strategy", strategy, "--device", device, "--batch-times")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                stages = json.loads(done.stdout)["workloads"][0]["execution"]["stages"]
+                for stage in ("resolve", "run", "collect", "settle", "hash"):
+                    self.assertGreater(stages[stage]["all_threads_ns"], 0, stage)
+                self.assertEqual(stages["unpack"]["all_threads_ns"] > 0, packs)
+                self.assertGreater(stages["serial_share"], 0)
+                self.assertLessEqual(stages["sum"]["one_alone_ns"], stages["sum"]["wall_ns"])
+                self.assertIn("serial share", done.stderr)
+        plain = run(*arguments)
+        self.assertNotIn("stages", json.loads(plain.stdout)["workloads"][0]["execution"])
+        self.assertNotIn("serial share", plain.stderr)
+
     def test_same_seed_same_counts(self):
         arguments = ["--workload", "mixed", "--batches", "10", "--seed", "3", "--verify", "--json"]
         first, second = (json.loads(run(*arguments).stdout)["workloads"] for _ in range(2))

@@ -64,11 +64,14 @@ Status DeviceExecutor::create_stream() {
 
 Status DeviceExecutor::run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                            ExecutionReport* report) {
+  batch.clock.enter(BatchStage::pack);
   Status status = prepare(batch.store);
   if (status.ok()) status = bind(batch, records, results);
   if (!status.ok()) return status;
   pack(batch, *records);
+  batch.clock.enter(BatchStage::run);
   status = launch();
+  batch.clock.enter(BatchStage::unpack);
   return status.ok() ? unpack(batch, *records, results, report) : status;
 }
 

@@ -34,6 +34,7 @@ class TicketedHost final : public Executor {
       HostPlatform platform(&team_, thread, nullptr);  // null: no memory is shared within a block
       TicketedRun<HostPlatform, Protocol>(platform, arguments_).run();
     });
+    batch.clock.add_helpers(team_.helper_time());
     report_ticketed(strategy_, arguments_, shape, results, report);
     inputs_.close(arguments_, report);
     report->on_device = false;

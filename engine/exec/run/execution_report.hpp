@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/exec/run/stage_times.hpp"
+
 namespace kilokv::engine {
 
 // How the values of several batches become one value: their sum, or the largest of them.
@@ -62,6 +64,9 @@ struct ExecutionReport {
   std::uint32_t validated = 0;
   // How many of these the caller's thread did not check. Another thread or a device did, or the check ended early.
   std::uint32_t validated_beside = 0;
+
+  // The time of each stage, if EngineOptions::measure_stages asks for it.
+  StageTimes stages = {};
 
   // For batches on a device. The bytes of the columns that were sent, and of those that came back.
   std::uint64_t sent_bytes = 0, returned_bytes = 0;

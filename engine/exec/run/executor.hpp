@@ -12,6 +12,7 @@
 #include "engine/exec/resolve/equal_words.hpp"
 #include "engine/exec/resolve/resolver.hpp"
 #include "engine/exec/run/execution_report.hpp"
+#include "engine/exec/run/stage_clock.hpp"
 #include "engine/exec/validate/read_set.hpp"
 #include "engine/platform/device.hpp"
 #include "engine/table/record_store.hpp"
@@ -30,6 +31,7 @@ struct ResolvedBatch {
   const RecordStore& store;
   const BatchResolver& resolver;
   const EqualWords& equal;
+  StageClock& clock;  // run() says which stages it enters, and which time other threads used
 };
 
 class Executor {

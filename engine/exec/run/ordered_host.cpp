@@ -30,6 +30,7 @@ Status OrderedHost::run(const ResolvedBatch& batch, BatchRecords* records, Batch
     HostPlatform platform(&team_, thread, nullptr);  // null: `ordered` shares no memory within a block
     OrderedRun<HostPlatform>(platform, arguments).run();
   });
+  batch.clock.add_helpers(team_.helper_time());
   Status status = batches_.close(results, report);
   report->on_device = false;
   return status;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine_for_tests.hpp"
+#include "engine/engine_on_device.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
 #include "engine/exec/strategy.hpp"
 #include "tests/unit/engine/harness.hpp"

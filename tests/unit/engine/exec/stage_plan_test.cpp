@@ -25,6 +25,7 @@ struct Planned {
   BatchResolver resolver;
   BatchRecords records;
   EqualWords equal;
+  StageClock clock;
   Column<std::uint8_t> expires;
   std::vector<std::uint32_t> order;
   StagePlan plan;
@@ -33,7 +34,7 @@ struct Planned {
     EXPECT_TRUE(resolver.resolve(columns, 1, &store).ok());
     order_by_precedence(columns.precedence.data(), columns.size(), &order);
     records.gather(columns, resolver, store);
-    plan.make({header, columns, expires, order, 0, store, resolver, equal}, records, slots);
+    plan.make({header, columns, expires, order, 0, store, resolver, equal, clock}, records, slots);
   }
   std::set<std::uint32_t> records_of(std::uint32_t position) const {
     const std::uint32_t t = order.empty() ? position : order[position];
