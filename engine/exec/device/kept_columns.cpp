@@ -12,7 +12,7 @@ Status KeptColumns::prepare(DeviceStream stream, std::size_t column, std::size_t
   const std::size_t before = kept.buffer.bytes();
   if (Status status = kept.buffer.reserve_growing(bytes); !status.ok()) return status;
   if (kept.is_filled && kept.buffer.bytes() == before) return {};
-  const Status status = device_.fill(stream, kept.buffer.address(), fill, kept.buffer.bytes());
+  Status status = device_.fill(stream, kept.buffer.address(), fill, kept.buffer.bytes());
   kept.is_filled = status.ok();
   return status;
 }
