@@ -155,7 +155,9 @@ class Place:
         for path in ROOT.iterdir():
             if path.name in ROOMS or path.is_file():
                 (self.folder / path.name).symlink_to(path)
-        self._ports = {port: free_port() for port in DEFAULT_PORTS.values()}
+        self._ports = {}
+        for port in DEFAULT_PORTS.values():
+            self._port_for(port)
         self.environment = {name: value for name, value in os.environ.items()
                             if not re.match("KILOKV_(CLIENT_|ENDPOINT|LISTEN|HTTP_LISTEN|DATA_DIR|LOGIN)", name)}
         self.environment.update({name: f"127.0.0.1:{self._ports[port]}" for name, port in DEFAULT_PORTS.items()})
@@ -168,7 +170,15 @@ class Place:
 
     def here(self, text):
         """The text with the ports of this place."""
-        return PORT.sub(lambda match: self._ports.setdefault(match[1], free_port()), text)
+        return PORT.sub(lambda match: self._port_for(match[1]), text)
+
+    def _port_for(self, port):
+        """The port of this place for a port of the page: another one for each."""
+        while port not in self._ports:
+            free = free_port()
+            if free not in self._ports.values():
+                self._ports[port] = free
+        return self._ports[port]
 
     def serve(self, flags):
         """A server of the test; the one that runs already if it has the same flags."""

@@ -26,7 +26,7 @@ WORDS_OF_HELP = {"--help", "--version"}
 def command_of(program):
     command = Command(str(BIN / program))
     if program == "kilokv-engine-bench":  # it lists its commands in its usage
-        for name in re.findall(rf"(?m)^ +{program} ([a-z]+) ", output_of([str(BIN / program), "--help"])):
+        for name in re.findall(rf"(?m)^ +{program} ([a-z][a-z-]*) ", output_of([str(BIN / program), "--help"])):
             command.names.append(name)
             command.commands.append(Command(str(BIN / program), (name,)))
     return command
