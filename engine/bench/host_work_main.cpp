@@ -38,6 +38,7 @@ unsigned long long wide(std::uint64_t number) { return number; }
 
 std::vector<double> field_of(const std::vector<HostWorkTime>& times, double HostWorkTime::*field) {
   std::vector<double> numbers;
+  numbers.reserve(times.size());
   for (const HostWorkTime& time : times) numbers.push_back(time.*field);
   return numbers;
 }

@@ -160,6 +160,7 @@ class Side {
 
 double median_of_field(const std::vector<HostWorkTime>& times, double HostWorkTime::*field) {
   std::vector<double> numbers;
+  numbers.reserve(times.size());
   for (const HostWorkTime& time : times) numbers.push_back(time.*field);
   return median_of(numbers);
 }

@@ -91,7 +91,7 @@ class WatchedDevice final : public Device {
   Status synchronize(DeviceStream stream) override {
     const LeftOut left_out(&calls_);
     ++calls_.calls;
-    const Status status = device_->synchronize(stream);
+    Status status = device_->synchronize(stream);
     for (const Copy& copy : copies_) {
       if (recording_ != nullptr) {
         recording_->bytes.insert(recording_->bytes.end(), copy.to, copy.to + copy.bytes);
