@@ -2,18 +2,12 @@
 
 #include <cstdio>
 
+#include "engine/bench/format.hpp"
 #include "engine/bench/machine.hpp"
 
 namespace kilokv::engine::bench {
 
 namespace {
-
-template <class... Arguments>
-std::string format(const char* pattern, Arguments... arguments) {
-  char text[512];
-  std::snprintf(text, sizeof text, pattern, arguments...);
-  return text;
-}
 
 std::string place(const ComparePanel& panel, char letter) {
   std::string text = panel.name(letter) + ", " + panel.workload_name();

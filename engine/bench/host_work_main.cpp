@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "engine/bench/compare_run.hpp"
+#include "engine/bench/format.hpp"
 #include "engine/bench/host_work_run.hpp"
 #include "engine/bench/json.hpp"
 #include "engine/bench/machine.hpp"
@@ -26,15 +27,6 @@ int complain(const Status& status, int exit_code) {
   std::fprintf(stderr, "kilokv-engine-bench host-work: %s\n", status.message().c_str());
   return exit_code;
 }
-
-template <class... Arguments>
-std::string format(const char* pattern, Arguments... arguments) {
-  char text[512];
-  std::snprintf(text, sizeof text, pattern, arguments...);
-  return text;
-}
-
-unsigned long long wide(std::uint64_t number) { return number; }
 
 std::vector<double> field_of(const std::vector<HostWorkTime>& times, double HostWorkTime::*field) {
   std::vector<double> numbers;

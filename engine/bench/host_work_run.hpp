@@ -54,7 +54,7 @@ struct HostWorkPoint {
   HostWorkRow row;
   std::uint64_t batches = 0, buffer_bytes = 0;
   bool is_live = false;  // the emulated device worked while the host waited; nothing was replayed
-  // Of each repeat: the median over its slices.
+  // Each repeat gives one element: the median over its slices.
   std::vector<HostWorkTime> serial, host;
   std::vector<double> ratios;             // [repeat] all threads: host to serial
   StageTimes serial_stages, host_stages;  // of one more repeat, in which stages are measured

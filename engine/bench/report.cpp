@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "engine/bench/format.hpp"
 #include "engine/bench/json.hpp"
 #include "engine/bench/machine.hpp"
 
@@ -11,15 +12,6 @@ namespace kilokv::engine::bench {
 namespace {
 
 constexpr std::size_t kThreadsShownMax = 1024;
-template <class... Arguments>
-std::string format(const char* pattern, Arguments... arguments) {
-  char text[1024];
-  std::snprintf(text, sizeof text, pattern, arguments...);
-  return text;
-}
-
-unsigned long long wide(std::uint64_t number) { return number; }
-
 std::string threads_text(const BenchOptions& options) {
   return options.threads == 0 ? "a thread for each core" : std::to_string(options.threads) + " thread(s)";
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "engine/bench/compare_run.hpp"
+#include "engine/bench/format.hpp"
 #include "engine/bench/json.hpp"
 #include "engine/bench/machine.hpp"
 #include "engine/bench/output_file.hpp"
@@ -24,13 +25,6 @@ constexpr const char* kUsage =
 int complain(const Status& status, int exit_code) {
   std::fprintf(stderr, "kilokv-engine-bench validate: %s\n", status.message().c_str());
   return exit_code;
-}
-
-template <class... Arguments>
-std::string format(const char* pattern, Arguments... arguments) {
-  char text[512];
-  std::snprintf(text, sizeof text, pattern, arguments...);
-  return text;
 }
 
 std::string line_of(const ValidatePoint& point) {

@@ -38,7 +38,8 @@ class ThreadTeam {
   std::uint32_t size() const { return size_; }
   // Calls body(thread) on every thread; the caller is thread 0. Returns when all have ended. The body must not throw.
   void run(const std::function<void(std::uint32_t)>& body);
-  // Of the last run, in seconds. What a thread needed to wait for the others is part of its next run.
+  // The times of the last run, in seconds. The time that a thread needed to wait for the others is part of its next
+  // run.
   HelperTime helper_time() const { return helper_time_; }
   // Waits for all threads of the team. Called in the body.
   void barrier() {

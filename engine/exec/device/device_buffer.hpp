@@ -122,7 +122,7 @@ class SharedBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Where a column begins in a block of memory: at a multiple of so many bytes.
+// In a block of memory, each column begins at a multiple of this number of bytes.
 inline constexpr std::size_t kColumnAlignment = 16;
 
 // Gives each column an offset in one block of memory, one after another. So one copy moves all columns.
