@@ -1,6 +1,5 @@
 #include "engine/bench/compare_report.hpp"
 
-#include <cstdio>
 
 #include "engine/bench/format.hpp"
 #include "engine/bench/machine.hpp"

@@ -1,7 +1,6 @@
 #include "engine/bench/report.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "engine/bench/format.hpp"
 #include "engine/bench/json.hpp"

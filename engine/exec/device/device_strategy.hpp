@@ -55,7 +55,7 @@ class DeviceStrategyOf : public DeviceStrategy {
   DevicePointer<std::uint64_t> cells() const override { return on_device_.cells; }
 
  protected:
-  // For a launch of so many threads.
+  // For a launch with this number of threads.
   BatchThreads threads_of(std::uint32_t number) const {
     const std::uint32_t width = kernels_.group_width();
     return {.number = number, .group_width = width, .groups = number / width};
@@ -65,7 +65,7 @@ class DeviceStrategyOf : public DeviceStrategy {
 
   DeviceKernels& kernels_;
   KeptColumns kept_;
-  // Of the current batch.
+  // These belong to the current batch.
   BatchShape shape_;
   OnHost on_host_;
   OnDevice on_device_;

@@ -73,7 +73,7 @@ class LocalOnDevice final : public TicketedOnDevice<LocalArguments<HostSpace>, L
 
   KernelHandle in_block_, in_clusters_;
   std::uint32_t part_bits_max_ = 0;
-  // Of the current batch.
+  // These belong to the current batch.
   std::uint32_t part_bits_ = 0;
   std::uint64_t part_words_ = 0;
 };

@@ -70,7 +70,7 @@ class ProbedRows {
   bool moving() const { return not_moved_ > 0; }
   std::uint32_t not_moved() const { return not_moved_; }
 
-  // Moves so many rows, and the rest of the last run.
+  // Moves this number of rows, and then the rest of the run in which it ended.
   void move_some(std::uint32_t rows) {
     while (moving() && rows > 0) {
       const std::uint32_t last_seen = not_moved_;
