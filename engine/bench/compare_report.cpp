@@ -1,6 +1,5 @@
 #include "engine/bench/compare_report.hpp"
 
-
 #include "engine/bench/format.hpp"
 #include "engine/bench/machine.hpp"
 
