@@ -11,7 +11,8 @@
 #include "engine/base/check.hpp"
 #include "engine/engine_for_tests.hpp"
 #include "engine/engine_on_device.hpp"
-#include "engine/exec/collect/collect_writes.hpp"
+#include "engine/exec/collect/batch_writes.hpp"
+#include "engine/exec/collect/bookkeeping.hpp"
 #include "engine/exec/collect/rank_order.hpp"
 #include "engine/exec/device/cuda_kernels.hpp"
 #include "engine/exec/device/device_executor.hpp"
@@ -103,16 +104,20 @@ class HostEngine final : public Engine {
     report_.validated = read_set;
     report_.validated_beside = 0;
     order_by_precedence(columns.precedence.data(), n, &order_);
+    make_room_before(columns.op_kind.size());
     const auto begin = std::chrono::steady_clock::now();
     const bool in_parallel =
         read_set == 0 && runs_in_parallel(columns) &&
         run_in_parallel({header, columns, expires, order_, tombstone_floor_, store_, resolver_, equal_, clock_},
                         results);
     if (!in_parallel) run_serially(header, columns, expires, validate(columns, read_set), results);
-    clock_.enter(BatchStage::collect);
-    collect_writes(columns, *results, rank_order_, writes);
-    clock_.enter(BatchStage::settle);
-    settle(header.number);
+    writes_ = {&columns, results, &rank_order_, before_.data(), resolver_.slot_of_key(), access_.slot_of_pair(),
+               header};
+    books_.keep(writes_, summarized_, &clock_, &store_, writes);
+    if (resolver_.has_unwritten(store_)) {
+      before_images();  // now, because forget_unwritten() moves slots
+      resolver_.forget_unwritten(&store_);
+    }
     clock_.end();
     if (chosen_) {
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
@@ -128,11 +133,11 @@ class HostEngine final : public Engine {
   }
 
   const std::vector<BeforeImage>& before_images() const override {
-    if (before_images_.empty()) {
-      for (const SlotImage& image : log_) {
-        if (version_of(image.before.tag) >= first_version_) continue;
-        before_images_.push_back({store_.table()[image.slot].id, image.before});
-      }
+    if (before_images_.empty() && !writes_.empty()) {
+      writes_.for_each([this](std::uint32_t slot, Cell before, Cell) {
+        if (version_of(before.tag) >= writes_.header.first_version) return;
+        before_images_.push_back({store_.table()[slot].id, before});
+      });
     }
     return before_images_;
   }
@@ -181,8 +186,7 @@ class HostEngine final : public Engine {
     if (type == ValueType::integer) cell.word = static_cast<std::uint64_t>(integer);
     if (type == ValueType::bytes) cell.word = store_.blobs().add(bytes);
     store_.table()[slot].cell = cell;
-    const SlotImage image{slot, before};
-    store_.settle({&image, 1}, version + 1, 0, false);
+    store_.settle(slot, before);
     if (parallel_ != nullptr) parallel_->changed(id);
     if (type == ValueType::bytes) store_.blobs().release(cell.word);  // the record has its own reference
     store_.blobs().release_through(0);
@@ -209,10 +213,8 @@ class HostEngine final : public Engine {
 
   std::size_t take_dirty(std::size_t max, const std::function<void(const RecordView&)>& visit) override {
     std::size_t taken = 0;
-    for (; taken < max; ++taken) {
-      const std::uint32_t slot = store_.take_dirty();
-      if (slot == store_.table().absent_slot()) break;
-      visit(record_at(slot, store_.key(slot)));
+    for (; taken < max && store_.dirty_count() > 0; ++taken) {
+      store_.take_dirty([&](std::uint32_t slot) { visit(record_at(slot, store_.key(slot))); });
     }
     return taken;
   }
@@ -224,8 +226,8 @@ class HostEngine final : public Engine {
             store_.tombstones(),
             store_.table().capacity(),
             store_.memory_bytes() + access_.memory_bytes() + records_.memory_bytes() +
-                images_.capacity() * sizeof(SlotImage) + (parallel_ != nullptr ? parallel_->memory_bytes() : 0) +
-                validator_.memory_bytes(),
+                before_.capacity() * sizeof(Cell) + books_.memory_bytes() +
+                (parallel_ != nullptr ? parallel_->memory_bytes() : 0) + validator_.memory_bytes(),
             strategy_choice(),
             validator_.choice()};
   }
@@ -241,6 +243,9 @@ class HostEngine final : public Engine {
   static constexpr std::size_t kChosenUsesMin = 1024;
   // The largest number of uses of records that every parallel strategy takes. A guard counts as two uses.
   static constexpr std::size_t kParallelUsesMax = std::size_t{1} << 31;
+
+  // Cells. If a batch needs more, they are given back before the next batch.
+  static constexpr std::size_t kBeforeKeptMax = (std::size_t{32} << 20) / sizeof(Cell);
 
   Status store_full() const {
     return Status(StatusCode::resource_exhausted, ErrorReason::table_full,
@@ -302,7 +307,7 @@ class HostEngine final : public Engine {
                     std::uint32_t valid, BatchResults* results) {
     const std::size_t n = columns.size();
     clock_.enter(BatchStage::pack);
-    access_.open(columns, resolver_, &store_, results);
+    access_.open(columns, resolver_, &store_, results, before_.data());
     waiting_.resize(n);
     BatchView view = view_of(header, columns, tombstone_floor_);
     const std::uint32_t guards_left = valid == 0 ? 0 : columns.guard_end[0] - valid;
@@ -316,13 +321,13 @@ class HostEngine final : public Engine {
     results->next_version = header.first_version + std::uint64_t{results->passes} * n;
     clock_.enter(BatchStage::collect);
     rank_order_.sort(*results, results->passes <= 1 && order_.empty());
-    log_ = access_.log();
     summarized_ = access_.summarized();
-    first_version_ = header.first_version;
     report_.begin("serial");
     report_.on_device = false;
     if (parallel_ == nullptr || parallel_->device() == nullptr) return;
-    for (const SlotImage& image : log_) parallel_->changed(store_.table()[image.slot].id);
+    const BatchWrites ran{
+        &columns, results, &rank_order_, before_.data(), resolver_.slot_of_key(), access_.slot_of_pair(), header};
+    ran.for_each([this](std::uint32_t slot, Cell, Cell) { parallel_->changed(store_.table()[slot].id); });
   }
 
   // Takes the leading `valid` guards out of the view. Requires: the batch has one transaction.
@@ -341,7 +346,6 @@ class HostEngine final : public Engine {
     clock_.enter(BatchStage::pack);
     records_.gather(batch.columns, resolver_, store_);
     equal_.collect(batch.columns, resolver_, records_);
-    images_.clear();
     const Status status = run_and_scatter(batch, results);
     if (!status.ok()) {
       if (parallel_->device() == nullptr) std::fprintf(stderr, "%s\n", status.message().c_str());
@@ -350,30 +354,23 @@ class HostEngine final : public Engine {
       results->reset(batch.columns);
       return false;
     }
-    log_ = images_;
     summarized_ = false;
-    first_version_ = batch.header.first_version;
     return true;
   }
 
   // Runs the batch, and brings the cells that it left into the table. With every strategy, the writes in the results
   // must lead to these cells: the log gets the writes, and the state is made of the cells. If the two differed, no
-  // restart could reach the state. Error: the table is unchanged if the executor is on a device. On the CPU it may
-  // be changed, because the process then ends before the batch is logged.
+  // restart could reach the state. Error: the table is unchanged.
   Status run_and_scatter(const ResolvedBatch& batch, BatchResults* results) {
     clock_.enter(BatchStage::run);
     if (Status status = parallel_->run(batch, &records_, results, &report_); !status.ok()) return status;
     clock_.enter(BatchStage::unpack);
     rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
-    bool leads_to_cells = false;
-    if (parallel_->leaves_deltas() || parallel_->device() != nullptr) {
-      leads_to_cells = records_.settle_deltas(batch.columns, rank_order_, store_, results);
-      if (leads_to_cells) records_.scatter(&store_, &images_);
-    } else {
-      leads_to_cells = records_.scatter_checked(batch.columns, rank_order_, *results, &store_, &images_);
+    if (!records_.replay(batch.columns, rank_order_, store_, results, before_.data())) {
+      return Status(StatusCode::internal, "the writes of the batch do not lead to the records that it left");
     }
-    if (leads_to_cells) return {};
-    return Status(StatusCode::internal, "the writes of the batch do not lead to the records that it left");
+    records_.scatter(&store_);
+    return {};
   }
 
   void give_up_device(const Status& status) {
@@ -383,25 +380,16 @@ class HostEngine final : public Engine {
     choose_anew();
   }
 
-  // Drops what refers to the slots of the last batch, because they may move from here on.
-  void forget_batch() {
-    log_ = {};
-    before_images_.clear();
+  // An assignment of {} would keep the memory of a large batch.
+  void make_room_before(std::size_t operations) {
+    if (before_.size() > std::max(kBeforeKeptMax, operations)) before_ = std::vector<Cell>();
+    if (before_.size() < operations) before_.resize(operations);
   }
 
-  // Brings hash, counts, dirty marks and byte values up to date with the slots that the batch wrote.
-  void settle(BatchNumber batch) {
-    if (clock_.measures()) {
-      store_.settle_without_hash(log_, first_version_, batch, summarized_);
-      clock_.enter(BatchStage::hash);
-      store_.settle_hash(log_, first_version_);
-      clock_.enter(BatchStage::settle);
-    } else {
-      store_.settle(log_, first_version_, batch, summarized_);
-    }
-    if (!resolver_.has_unwritten(store_)) return;
-    before_images();  // now, because forget_unwritten() moves slots
-    resolver_.forget_unwritten(&store_);
+  // Drops what refers to the columns and the slots of the last batch.
+  void forget_batch() {
+    writes_ = {};
+    before_images_.clear();
   }
 
   RecordStore store_;
@@ -422,12 +410,10 @@ class HostEngine final : public Engine {
   ContentionSample contention_;
   bool chosen_ = false;  // choice_ chose the strategy of the last batch
   CooperativeValidator validator_;
-  // The writes of the last batch, with the cells that they replaced. A cell whose version is the batch's own is one
-  // that the batch itself had written before.
-  std::span<const SlotImage> log_;
+  std::vector<Cell> before_;  // [m] what each operation of the last batch replaced
+  BatchWrites writes_;        // of the last batch; empty: forgotten
   bool summarized_ = false;
-  Version first_version_ = 1;
-  std::vector<SlotImage> images_;
+  Bookkeeping books_;
   std::vector<std::uint32_t> order_, waiting_;
   mutable std::vector<BeforeImage> before_images_;  // built when first asked for
 };
@@ -507,9 +493,9 @@ std::size_t table_bytes_until(std::size_t slots, std::size_t records) {
   return RecordTable::memory_until(slots, records);
 }
 
-// The index keeps a reference to the key, and room for a few more.
+// The index keeps a reference to the key, and room for a few more. Two lists of changed records get an entry.
 std::size_t new_key_bytes(std::size_t key_bytes) {
-  constexpr std::size_t kInIndex = 12;
+  constexpr std::size_t kInIndex = 16;
   return KeyArena::memory_of(key_bytes) + kInIndex;
 }
 

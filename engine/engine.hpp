@@ -191,8 +191,10 @@ class Engine {
   // The state hash, computed anew from the whole table. For verification.
   virtual Hash128 compute_state_hash() const = 0;
 
-  // For checkpoints. A key is dirty if it was written or loaded since it was last taken. Takes up to `max` dirty keys,
-  // each once, the first that became dirty first, and visits each with its current cell. Returns how many.
+  // For checkpoints. A key is dirty if it was written or loaded since it was last taken. take_dirty() takes the first
+  // `max` of dirty_count() entries, the oldest first, and visits their keys with their current cells. Returns how many
+  // entries it has taken. Most entries have one key. One has none if its key is no longer in the table. A key has two
+  // entries if it was written while others were taken, so it may be visited once more than it has to be.
   virtual std::size_t take_dirty(std::size_t max, const std::function<void(const RecordView&)>& visit) = 0;
   virtual std::size_t dirty_count() const = 0;
   virtual void clear_dirty() = 0;

@@ -43,7 +43,6 @@ class OrderedSim final : public Executor {
     report->on_device = false;
     return status;
   }
-  bool leaves_deltas() const override { return OrderedArguments<HostSpace>::kLeavesDeltas; }
   const DeviceInfo* device() const override { return &info_; }
   std::size_t memory_bytes() const override { return batches_.memory_bytes(); }
 

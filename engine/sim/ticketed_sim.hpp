@@ -69,7 +69,6 @@ class TicketedSim final : public Executor {
     return Status(StatusCode::internal, "given up: no thread got on");
   }
   const DeviceInfo* device() const override { return &info_; }
-  bool leaves_deltas() const override { return Arguments::kLeavesDeltas; }
   std::size_t memory_bytes() const override { return inputs_.memory_bytes() + columns_.memory_bytes(); }
 
  private:

@@ -102,7 +102,7 @@ class OrderedAccess {
     p_.put(at, cell.word);
     p_.put(at + 1, cell.tag);
   }
-  KILOKV_HOST_DEVICE void begin() {}
+  KILOKV_HOST_DEVICE void begin(std::uint32_t operation) { first_ = operation; }
   // Goes backwards, so that a record that was written twice gets its oldest image back. The operation that runs has
   // written nothing.
   KILOKV_HOST_DEVICE void undo() {
@@ -115,7 +115,6 @@ class OrderedAccess {
     }
   }
   KILOKV_HOST_DEVICE void ahead(std::uint32_t operation) {
-    if (first_ == kNone) first_ = operation;
     operation_ = operation;
     adds_ = a_.op_adds[operation] != 0;
   }
@@ -130,7 +129,7 @@ class OrderedAccess {
  private:
   P& p_;
   const OrderedArguments<Space>& a_;
-  std::uint32_t first_ = kNone;  // the first operation of the list that runs
+  std::uint32_t first_ = 0;      // the first operation of the list that runs
   std::uint32_t operation_ = 0;  // the operation that runs
   bool adds_ = false;            // the operation is an adder: others may add at the same time
 };

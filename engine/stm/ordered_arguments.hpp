@@ -80,8 +80,6 @@ inline constexpr std::uint8_t kNoReservation = 0xFF;
 // In the comments on the columns, the batch has n transactions, m operations and d records.
 template <class Space>
 struct OrderedArguments : BatchArguments<Space> {
-  static constexpr bool kLeavesDeltas = true;  // in the cells of adders (BatchResults::kDelta)
-
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
   Pointer<std::uint64_t> reservations = {};  // [kReservationWords x d] in: of older epochs

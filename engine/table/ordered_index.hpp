@@ -89,6 +89,8 @@ class OrderedIndex {
   // as before.
   void summarize(std::uint32_t chunk, Version newest) { summaries_[chunk].newest = newest; }
   std::span<const std::uint32_t> keys(std::uint32_t chunk) const { return chunks_[chunk]; }
+  // All chunks have lower numbers. A number that no chunk has stands for a chunk without keys.
+  std::uint32_t chunk_numbers() const { return static_cast<std::uint32_t>(chunks_.size()); }
 
   // Calls f(key_ref, key) for the keys of [from, to) in order, until f returns false. It skips chunks and groups whose
   // summary is not `wanted`. An empty `to` means no upper bound. f must not change the index, but it may call raise()

@@ -28,6 +28,14 @@ bool RecordStore::insert(KeyId id, std::string_view key) {
   return true;
 }
 
+Version RecordStore::newest_of(std::uint32_t chunk) const {
+  Version newest = 0;
+  for (const std::uint32_t ref : index_.keys(chunk)) {
+    newest = std::max(newest, version_of(table_[find(keys_.view(ref))].cell.tag));
+  }
+  return newest;
+}
+
 // The keys of this chunk came from a split. Notes for each key that it is in this chunk now. Returns their newest
 // version.
 Version RecordStore::take_over(std::uint32_t chunk) {
@@ -44,8 +52,6 @@ void RecordStore::remove(std::uint32_t slot) {
   const std::uint32_t ref = table_.key_ref(slot);
   count(table_[slot].cell, static_cast<std::size_t>(-1));
   hash_ -= digest(table_[slot].id, table_[slot].cell);
-  if (table_.dirty(slot)) --dirty_count_;
-  if (table_.touched(slot)) --touched_count_;
   table_.erase(slot);
   index_.erase(ref);
   keys_.remove(ref);
@@ -59,81 +65,68 @@ void RecordStore::count(Cell cell, std::size_t one) {
   }
 }
 
-// The slow part of settle(), without the hash: a record appears, is deleted, changes its type, or holds bytes.
-void RecordStore::settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch) {
+// A tombstone that the batch itself has replaced is not queued.
+void RecordStore::settle_rare(std::uint32_t slot, Cell before, Cell after, BatchNumber batch, bool summarized) {
+  if (!summarized) count_in_chunk(slot, before, after);
   count(before, static_cast<std::size_t>(-1));
   count(after, 1);
-  if (!is_live(after) && after.tag != before.tag) new_tombstones_.push_back({version_of(after.tag), id});
+  if (!is_live(after) && after.tag != before.tag && table_[slot].cell.tag == after.tag) {
+    new_tombstones_.push_back({version_of(after.tag), table_[slot].id});
+  }
   if (type_of(after.tag) == ValueType::bytes) blobs_.retain(after.word);
   if (type_of(before.tag) == ValueType::bytes) blobs_.release_after(batch, before.word);
 }
 
-// Marks a record as touched. If as many records as allowed are touched already, updates the index at once instead.
-void RecordStore::touch(std::uint32_t slot) {
-  if (touched_count_ == touched_max_) return index_.raise(table_.chunk(slot), version_of(table_[slot].cell.tag));
-  table_.touch(slot);
-  ++touched_count_;
+void RecordStore::note(KeyId id, Version before_version) {
+  if (before_version <= dirty_.sealed()) dirty_.note(id);
+  if (!knows_changed_ || before_version > behind_.sealed()) return;
+  if (behind_.size() < behind_max_) return behind_.note(id);
+  knows_changed_ = false;
+  walk_left_ = 0;
+  behind_.clear(newest_);
+  choose_noted();
 }
 
-void RecordStore::tell_touched() const {
-  table_.take_touched(
-      [this](std::uint32_t slot) { index_.raise(table_.chunk(slot), version_of(table_[slot].cell.tag)); });
-  touched_count_ = 0;
+void RecordStore::choose_noted() const {
+  noted_below_ = std::max(dirty_.sealed(), knows_changed_ ? behind_.sealed() : 0) + 1;
 }
 
-void RecordStore::mark(std::uint32_t slot, bool summarized) {
-  if (!summarized && !table_.touched(slot)) touch(slot);
-  if (table_.dirty(slot)) return;
-  table_.set_dirty(slot, true);
-  dirty_.push_back(static_cast<std::uint32_t>(table_[slot].id.high >> 32));
-  ++dirty_count_;
-}
-
-// Nearly every write replaces an integer by an integer, in a record that already has its marks. All other cases are
-// function calls, so that this loop keeps its sums in registers.
-template <bool kHashes>
-void RecordStore::settle_images(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch,
-                                bool summarized) {
-  constexpr std::size_t kPrefetchAhead = 16;
-  const Slot* const slots = table_.ref().slots;
-  Wide hash = hash_;
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    if (i + kPrefetchAhead < images.size()) table_.prefetch_slot(images[i + kPrefetchAhead].slot);
-    const std::uint32_t slot = images[i].slot;
-    const Cell before = images[i].before;
-    if (version_of(before.tag) >= ignored_from) continue;
-    const Slot& now = slots[slot];
-    const Cell after = now.cell;
-    if (type_of(before.tag) == ValueType::integer && type_of(after.tag) == ValueType::integer) [[likely]] {
-      if (kHashes)
-        hash += record_digest(now.id, after.tag, {after.word, 0}) - record_digest(now.id, before.tag, {before.word, 0});
-    } else {
-      if (!summarized) count_in_chunk(slot, before, after);
-      if (kHashes) hash += digest(now.id, after) - digest(now.id, before);
-      settle_kind(now.id, before, after, batch);
-    }
-    if (!table_.has_marks(slot)) [[unlikely]] {
-      mark(slot, summarized);
-    }
-  }
-  hash_ = hash;
+void RecordStore::end_batch(Version newest, bool summarized) {
+  newest_ = std::max(newest_, newest);
   if (!new_tombstones_.empty()) queue_tombstones();
+  if (!summarized || !caught_up_) return;
+  behind_.clear(newest_);
+  choose_noted();
 }
 
-void RecordStore::settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized) {
-  settle_images<true>(images, ignored_from, batch, summarized);
-}
-void RecordStore::settle_without_hash(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch,
-                                      bool summarized) {
-  settle_images<false>(images, ignored_from, batch, summarized);
+void RecordStore::settle(std::uint32_t slot, Cell before) {
+  const KeyId id = table_[slot].id;
+  const Cell after = table_[slot].cell;
+  hash_ += change(id, before, after);
+  if (!is_usual(before, after)) settle_rare(slot, before, after, 0, false);
+  if (version_of(before.tag) < noted_below_) note(id, version_of(before.tag));
+  end_batch(version_of(after.tag), false);
 }
 
-void RecordStore::settle_hash(std::span<const SlotImage> images, Version ignored_from) {
-  for (const SlotImage& image : images) {
-    if (version_of(image.before.tag) >= ignored_from) continue;
-    const Slot& now = table_[image.slot];
-    hash_ += digest(now.id, now.cell) - digest(now.id, image.before);
+void RecordStore::catch_up() const {
+  if (!knows_changed_) {
+    knows_changed_ = true;
+    behind_.clear(newest_);
+    walk_left_ = index_.chunk_numbers();
   }
+  const std::size_t changed = behind_.size();
+  for (std::size_t left = changed <= caught_up_max_ ? changed : changed / 2; left > 0; --left) {
+    table_.for_each_of(behind_.take(newest_), [this](std::uint32_t slot) {
+      index_.raise(table_.chunk(slot), version_of(table_[slot].cell.tag));
+    });
+  }
+  for (std::size_t looked = 0; walk_left_ > 0 && looked < caught_up_max_; --walk_left_) {
+    const std::uint32_t chunk = walk_left_ - 1;
+    index_.raise(chunk, newest_of(chunk));
+    looked += index_.keys(chunk).size();
+  }
+  choose_noted();
+  caught_up_ = !is_behind();
 }
 
 // Sorts by version, because a record that was written twice has its place in `images` from its first write.
@@ -165,24 +158,6 @@ Version RecordStore::drop_tombstones(Version floor, std::size_t looked_max,
   }
 }
 
-std::uint32_t RecordStore::take_dirty() {
-  while (!dirty_.empty()) {
-    const std::uint32_t slot = table_.find_dirty(dirty_.front());
-    dirty_.pop_front();
-    if (slot == table_.absent_slot()) continue;
-    table_.set_dirty(slot, false);
-    --dirty_count_;
-    return slot;
-  }
-  return table_.absent_slot();
-}
-
-void RecordStore::clear_dirty() {
-  dirty_.clear();
-  dirty_count_ = 0;
-  table_.clear_dirty();
-}
-
 Hash128 RecordStore::compute_hash() const {
   Wide sum = 0;
   for (std::uint32_t slot = 0; slot < table_.capacity(); ++slot) {
@@ -195,14 +170,14 @@ StoreMemory RecordStore::memory() const {
   return {.table = table_.memory_bytes(),
           .keys = keys_.memory_bytes(),
           .index = index_.memory_bytes_of(table_.size()) + tombstone_queue_.size() * sizeof(Tombstone) +
-                   dirty_.size() * sizeof(std::uint32_t),
+                   dirty_.memory_bytes() + behind_.memory_bytes(),
           .values = blobs_.memory_bytes(),
           .key_room = keys_.room()};
 }
 
 std::size_t RecordStore::memory_bytes() const {
   return table_.memory_bytes() + keys_.memory_bytes() + index_.memory_bytes() + blobs_.memory_bytes() +
-         tombstone_queue_.memory_bytes() + dirty_.size() * sizeof(std::uint32_t);
+         tombstone_queue_.memory_bytes() + dirty_.memory_bytes() + behind_.memory_bytes();
 }
 
 }  // namespace kilokv::engine

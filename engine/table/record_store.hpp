@@ -1,26 +1,26 @@
 // All that the host keeps about records: the table, the bytes of keys, their order, and byte values. It also keeps
 // totals up to date: the state hash, the numbers of live records and tombstones, and the dirty records.
 //
-// During a batch, a strategy writes cells straight into the table's slots. Then settle() is called once for each record
-// that was written, with the cell before the batch, and brings the rest up to date. The index's summaries of versions
-// are the exception: settle() only marks the record as touched, so that a load without ranges does not pay for them.
-// catch_up() brings the summaries up to date when a range is read. A batch with ranges reports each write at once
-// instead (summarize).
+// During a batch, a strategy writes cells straight into the table's slots. After it, the totals follow
+// (exec/collect/bookkeeping.hpp): the hash, the list of changed records (note), and for writes of a rare kind all else
+// (settle_rare). end_batch() closes the account of the batch. settle() does all of this for one record.
+//
+// The index's summaries of versions follow later, so that a load without ranges does not pay for them. catch_up()
+// brings them nearer to the records when a range is read. A batch with ranges reports each write at once (summarize).
 //
 // Thread safety: none, except BlobStore::bytes. A device gets only the table's TableRef.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "engine/base/key_hash.hpp"
 #include "engine/base/types.hpp"
 #include "engine/table/blob_store.hpp"
+#include "engine/table/change_list.hpp"
 #include "engine/table/key_arena.hpp"
 #include "engine/table/ordered_index.hpp"
 #include "engine/table/record_table.hpp"
@@ -28,12 +28,6 @@
 #include "engine/table/tombstone_queue.hpp"
 
 namespace kilokv::engine {
-
-// A slot, and the cell that it held before the batch.
-struct SlotImage {
-  std::uint32_t slot;
-  Cell before;
-};
 
 // Bytes of memory. `index`: the key order, the queue of tombstones and the list of changed records.
 struct StoreMemory {
@@ -43,17 +37,20 @@ struct StoreMemory {
 
 class RecordStore {
  public:
-  // Bound on touched records. When a range is first read, the index learns of all of them, which takes about a second
-  // at this bound. Once the bound is reached, each further write updates the index at once (a bank transfer then takes
-  // 2.5 times as long).
-  static constexpr std::size_t kTouchedMax = std::size_t{1} << 24;
+  // The most records that the summaries of the index may lag behind. If more have changed, the summaries are unknown,
+  // and ranges look at every key until catch_up() has looked at all chunks again.
+  static constexpr std::size_t kBehindMax = std::size_t{1} << 20;
+  // How many changed records one catch_up() looks at; half of them, if there are more. And how many keys of chunks, if
+  // the summaries are unknown.
+  static constexpr std::size_t kCaughtUpMax = std::size_t{1} << 16;
 
-  // Only tests pass another bound than kTouchedMax.
+  // Only tests pass other bounds.
   RecordStore(const KeyHashSecret& secret, std::size_t expected_records, std::size_t records_max,
-              std::size_t touched_max = kTouchedMax)
+              std::size_t behind_max = kBehindMax, std::size_t caught_up_max = kCaughtUpMax)
       : secret_(secret),
         records_max_(records_max),
-        touched_max_(touched_max),
+        behind_max_(behind_max),
+        caught_up_max_(caught_up_max),
         table_(expected_records),
         index_(&keys_) {}
 
@@ -76,22 +73,39 @@ class RecordStore {
   // Removes a key. Slot indices move. Requires: its record is settled as absent.
   void remove(std::uint32_t slot);
 
-  // Accounts for the changes of records from the cells in `images` to the cells in their slots: hash, counts, dirty
-  // marks, and references to byte values. References that are given up are released with `batch`. Images with version
-  // `ignored_from` or above are left out. Requires: each record has at most one image that is not left out.
-  // `summarized`: summarize() has reported all of these changes to the index.
-  void settle(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized);
-  // The same in two steps, so that each can be measured: all but the hash, then the hash.
-  void settle_without_hash(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized);
-  void settle_hash(std::span<const SlotImage> images, Version ignored_from);
-
-  // Brings the index's summaries up to date. The work is bounded (kTouchedMax).
-  void catch_up() const {
-    if (touched_count_ > 0) tell_touched();
+  // The change of the hash when a record changes from one integer to another.
+  static Wide integer_change(KeyId id, Cell before, Cell after) {
+    return record_digest(id, after.tag, {after.word, 0}) - record_digest(id, before.tag, {before.word, 0});
   }
+  // The same for any change. Requires: the bytes of both cells are readable.
+  static Wide change(KeyId id, Cell before, Cell after) { return digest(id, after) - digest(id, before); }
+  void add_to_hash(Wide change) { hash_ += change; }
+
+  // Accounts for a write that is not of the usual kind, which replaces an integer by an integer: counts, tombstones,
+  // references to byte values, and the live keys of the index. References that are given up are released with `batch`.
+  // Call it for each write, in the order of the writes. `summarized`: summarize() has told the index.
+  static bool is_usual(Cell before, Cell after) {
+    return type_of(before.tag) == ValueType::integer && type_of(after.tag) == ValueType::integer;
+  }
+  void settle_rare(std::uint32_t slot, Cell before, Cell after, BatchNumber batch, bool summarized);
+
+  // A write that replaces a version below this one has to be noted. Other writes are to records that are noted already.
+  Version noted_below() const { return noted_below_; }
+  // Requires: before_version < noted_below().
+  void note(KeyId id, Version before_version);
+
+  // All writes of a batch are accounted for. `newest`: no record has a higher version. `summarized`: summarize() has
+  // reported all of them to the index.
+  void end_batch(Version newest, bool summarized);
+  // Accounts for the change of one record, which is no part of a batch.
+  void settle(std::uint32_t slot, Cell before);
+
+  // Brings the summaries of the index nearer to the records. The work is bounded (kBehindMax, kCaughtUpMax), so it
+  // may take several calls. Ranges are exact at any time: while the summaries lag, they look at more keys. Not while a
+  // batch runs, because forget_summarized() would take back what this has found. A batch with ranges begins with it.
+  void catch_up() const;
 
   // Reports to the index that the slot's cell changes. Returns what forget_summarized() needs to take that back.
-  // Requires: catch_up() was called after the last settle().
   OrderedIndex::Newest summarize(std::uint32_t slot, Cell before, Cell after) {
     const std::uint32_t chunk = table_.chunk(slot);
     const OrderedIndex::Newest newest = index_.newest(chunk);
@@ -121,9 +135,9 @@ class RecordStore {
   }
   template <class F>
   void scan_newer(std::string_view from, std::string_view to, Version since, const F& f) const {
-    catch_up();
+    const bool skips = !is_behind();
     scan_wanted(
-        from, to, [since](RangeSummary of) { return of.newest > since; }, f);
+        from, to, [&](RangeSummary of) { return !skips || of.newest > since; }, f);
   }
 
   // Removes tombstones with version <= floor, lowest versions first, and calls `dropped` with each key before it is
@@ -131,11 +145,18 @@ class RecordStore {
   // version up to which no tombstones are left.
   Version drop_tombstones(Version floor, std::size_t looked_max, const std::function<void(std::string_view)>& dropped);
 
-  // Takes the dirty record that became dirty first, and returns its slot. The record is then no longer dirty. Returns
-  // absent_slot() if no record is dirty.
-  std::uint32_t take_dirty();
-  std::size_t dirty_count() const { return dirty_count_; }
-  void clear_dirty();
+  // The records that a checkpoint has to look at. take_dirty() calls f(slot) for each record of the oldest entry; there
+  // may be none. Requires: dirty_count() is not 0.
+  std::size_t dirty_count() const { return dirty_.size(); }
+  template <class F>
+  void take_dirty(const F& f) {
+    table_.for_each_of(dirty_.take(newest_), f);
+    choose_noted();
+  }
+  void clear_dirty() {
+    dirty_.clear(newest_);
+    choose_noted();
+  }
 
   std::size_t live() const { return live_; }
   std::size_t tombstones() const { return tombstones_; }
@@ -164,29 +185,31 @@ class RecordStore {
   }
   void queue_tombstones();
   Version take_over(std::uint32_t chunk);
-  void touch(std::uint32_t slot);
-  void tell_touched() const;
-  void mark(std::uint32_t slot, bool summarized);
-  template <bool kHashes>
-  void settle_images(std::span<const SlotImage> images, Version ignored_from, BatchNumber batch, bool summarized);
-  void settle_kind(KeyId id, Cell before, Cell after, BatchNumber batch);
   void count(Cell cell, std::size_t one);
+  // The summaries may lack versions of records.
+  bool is_behind() const { return !knows_changed_ || walk_left_ > 0 || !behind_.empty(); }
+  void choose_noted() const;
+  Version newest_of(std::uint32_t chunk) const;
 
   KeyHashSecret secret_;
-  std::size_t records_max_, touched_max_;
-  mutable RecordTable table_;  // mutable for its touched marks
+  std::size_t records_max_, behind_max_, caught_up_max_;
+  RecordTable table_;
   KeyArena keys_;
-  mutable OrderedIndex index_;             // mutable for its summaries
-  mutable std::size_t touched_count_ = 0;  // records with the mark
+  mutable OrderedIndex index_;  // mutable for its summaries
   BlobStore blobs_;
   Wide hash_ = 0;
   std::size_t live_ = 0, tombstones_ = 0;
   TombstoneQueue tombstone_queue_;
-  std::vector<Tombstone> new_tombstones_;  // of the settle() in progress
-  // The highest quarters of the ids of dirty records, in the order in which the records became dirty. A quarter finds
-  // its record. If two dirty records share a quarter, each has an entry. An entry whose record is gone is skipped.
-  std::deque<std::uint32_t> dirty_;
-  std::size_t dirty_count_ = 0;
+  std::vector<Tombstone> new_tombstones_;  // of the batch in progress
+  Version newest_ = 0;                     // no record has a higher version
+  ChangeList dirty_;                       // what a checkpoint has to look at
+  // What the summaries of the index lack, and how many chunks are still to be looked at, from chunk 0 on. False: too
+  // many records have changed to list them.
+  mutable ChangeList behind_;
+  mutable bool knows_changed_ = true;
+  mutable std::uint32_t walk_left_ = 0;
+  mutable bool caught_up_ = false;  // the last catch_up() has left nothing
+  mutable Version noted_below_ = 1;
 };
 
 }  // namespace kilokv::engine

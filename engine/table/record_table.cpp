@@ -33,8 +33,6 @@ void RecordTable::allocate(std::uint32_t capacity) {
   slots_ = ZeroedArray<Slot>(std::size_t{capacity} + 1);
   key_refs_ = ZeroedArray<std::uint32_t>(capacity);
   chunks_ = ZeroedArray<std::uint32_t>(capacity);
-  marks_ = ZeroedArray<Marks>(std::size_t{capacity} / 64 + 1);
-  touched_marks_ = ZeroedArray<std::uint64_t>(marks_.size() / 64 + 1);
 }
 
 void RecordTable::grow() {
@@ -42,7 +40,6 @@ void RecordTable::grow() {
   const ZeroedArray<Slot> old_slots = std::move(slots_);
   const ZeroedArray<std::uint32_t> old_refs = std::move(key_refs_);
   const ZeroedArray<std::uint32_t> old_chunks = std::move(chunks_);
-  const ZeroedArray<Marks> old_marks = std::move(marks_);
   const std::uint64_t wanted = next_capacity(old_capacity);
   KILOKV_CHECK(wanted <= kCapacityMax);
   allocate(static_cast<std::uint32_t>(wanted));
@@ -51,15 +48,11 @@ void RecordTable::grow() {
     const std::uint32_t slot = place(old_slots[i].id, old_refs[i]);
     slots_[slot].cell = old_slots[i].cell;
     chunks_[slot] = old_chunks[i];
-    if ((old_marks[i / 64].dirty >> (i % 64) & 1) != 0) set_dirty(slot, true);
-    if ((old_marks[i / 64].touched >> (i % 64) & 1) != 0) touch(slot);
   }
 }
 
 std::size_t RecordTable::memory_of(std::size_t capacity) {
-  const std::size_t marks = capacity / 64 + 1;
-  return (capacity + 1) * sizeof(Slot) + 2 * capacity * sizeof(std::uint32_t) + marks * sizeof(Marks) +
-         (marks / 64 + 1) * sizeof(std::uint64_t);
+  return (capacity + 1) * sizeof(Slot) + 2 * capacity * sizeof(std::uint32_t);
 }
 
 std::size_t RecordTable::memory_until(std::size_t capacity, std::size_t records) {
@@ -97,25 +90,12 @@ void RecordTable::erase(std::uint32_t slot) {
     slots_[gap] = slots_[i];
     key_refs_[gap] = key_refs_[i];
     chunks_[gap] = chunks_[i];
-    set_dirty(gap, dirty(i));
-    untouch(gap);
-    if (touched(i)) touch(gap);
     gap = i;
   }
   slots_[gap] = Slot{};
   key_refs_[gap] = 0;
   chunks_[gap] = 0;
-  set_dirty(gap, false);
-  untouch(gap);
   --size_;
-}
-
-std::uint32_t RecordTable::find_dirty(std::uint32_t id_highest) const {
-  const std::uint32_t home = TableRef{nullptr, capacity_}.home(std::uint64_t{id_highest} << 32);
-  for (std::uint32_t i = home; occupied(i); i = next(i)) {
-    if (slots_[i].id.high >> 32 == id_highest && dirty(i)) return i;
-  }
-  return absent_slot();
 }
 
 bool RecordTable::find_all(std::span<const KeyId> ids, std::uint32_t* slots) const {
@@ -173,22 +153,5 @@ bool RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_
   }
   return has_all;
 }
-
-void RecordTable::set_dirty(std::uint32_t slot, bool dirty) {
-  const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
-  std::uint64_t& bits = marks_[slot / 64].dirty;
-  bits = dirty ? bits | bit : bits & ~bit;
-}
-
-void RecordTable::clear_dirty() {
-  for (std::size_t i = 0; i < marks_.size(); ++i) marks_[i].dirty = 0;
-}
-
-void RecordTable::touch(std::uint32_t slot) {
-  marks_[slot / 64].touched |= std::uint64_t{1} << (slot % 64);
-  touched_marks_[slot / 4096] |= std::uint64_t{1} << (slot / 64 % 64);
-}
-
-void RecordTable::untouch(std::uint32_t slot) { marks_[slot / 64].touched &= ~(std::uint64_t{1} << (slot % 64)); }
 
 }  // namespace kilokv::engine

@@ -9,7 +9,8 @@
 //   Cell read_of_guard(key, use)       the same for a guard: use 2g is its key, 2g + 1 the other key of a compare
 //   bool stopped()                     the reads so far are not consistent with each other: the run ends, undecided
 //   void write(key, Cell)              a write of this transaction; undo() takes it back
-//   void begin(), void undo()          begin() opens a transaction's writes; undo() takes back all since begin()
+//   void begin(operation), void undo() begin() opens a transaction's writes, from this operation on; undo() takes them
+//                                      back
 //   void ahead(operation)              this operation runs next
 //   bool defers(operation)             an ADD that the strategy itself applies after the transaction has run: its
 //                                      op_cell is then the delta, its flags are kDelta; its key occurs once
@@ -275,7 +276,7 @@ KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchViewIn<Space>& batc
     end = batch.else_end[t];
     break;
   }
-  access.begin();
+  access.begin(begin);
   bool wrote = false;
   for (std::uint32_t i = begin; i < end; ++i) {
     access.ahead(i);

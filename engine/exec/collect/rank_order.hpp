@@ -26,6 +26,7 @@ class RankOrder {
   // `in_order`: the rank of each transaction is its number in the batch. Requires: `results` are complete, the number
   // of passes included. The memory is at most 16 bytes for each transaction of the largest batch so far.
   void sort(const BatchResults& results, bool in_order);
+  bool is_in_order() const { return in_order_; }
   // Calls f(transaction) for each transaction that wrote, in rank order.
   template <class F>
   void for_each(const BatchResults& results, const F& f) const {

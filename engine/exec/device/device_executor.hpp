@@ -35,7 +35,6 @@ class DeviceExecutor final : public Executor {
   Status prepare(const RecordStore& store) override;
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override;
-  bool leaves_deltas() const override { return strategy_->leaves_deltas(); }
   Status validate(const RecordStore& store, const ReadSet& set, ValidatorLanes lanes, ValidatorResult* result) override;
   std::size_t transactions_max() const override { return kTransactionsMax; }
   void changed(KeyId id) override { table_.changed(id); }

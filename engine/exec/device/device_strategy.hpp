@@ -26,8 +26,6 @@ struct DeviceStrategyPlace {
 class DeviceStrategy {
  public:
   virtual ~DeviceStrategy() = default;
-  // See Executor::leaves_deltas().
-  virtual bool leaves_deltas() const = 0;
   // The first call for each batch. Adds the columns of the batch and of the strategy to the block. Their sources and
   // destinations are in this object, `batch`, `records` and `results`.
   virtual void open(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results, DeviceBlock* block) = 0;
@@ -47,7 +45,6 @@ class DeviceStrategyOf : public DeviceStrategy {
  public:
   explicit DeviceStrategyOf(const DeviceStrategyPlace& place) : kernels_(*place.kernels), kept_(place.device) {}
 
-  bool leaves_deltas() const override { return OnDevice::kLeavesDeltas; }
   Status bind(DeviceStream stream, DeviceBlock* block) override {
     on_device_ = block->bind<OnDevice>(first_column_, shape_, &on_host_);
     return kept_.bind(stream, shape_, &on_device_);

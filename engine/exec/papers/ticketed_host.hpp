@@ -43,7 +43,6 @@ class TicketedHost final : public Executor {
   }
   std::vector<std::string> strategies() const override { return {strategy_}; }
   std::size_t transactions_max() const override { return kTicketedTransactionsMax; }
-  bool leaves_deltas() const override { return Arguments::kLeavesDeltas; }
   std::size_t memory_bytes() const override { return inputs_.memory_bytes() + columns_.memory_bytes(); }
 
  private:

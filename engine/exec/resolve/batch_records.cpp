@@ -53,8 +53,8 @@ void BatchRecords::gather(const TransactionColumns& columns, const BatchResolver
   }
 }
 
-bool BatchRecords::settle_deltas(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
-                                 BatchResults* results) {
+bool BatchRecords::replay(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
+                          BatchResults* results, Cell* before) {
   const RecordTable& table = store.table();
   running_.reserve(record_of_key_.size());
   running_.resize(slots_.size());
@@ -66,6 +66,7 @@ bool BatchRecords::settle_deltas(const TransactionColumns& columns, const RankOr
       if ((flags & BatchResults::kWrote) == 0) continue;
       Cell& running = running_[record_of_key_[columns.op_key[op]]];
       Cell& cell = results->op_cell[op];
+      before[op] = running;
       if ((flags & BatchResults::kDelta) != 0) {
         cell.word += running.word;
         flags = BatchResults::kWrote;
@@ -80,52 +81,20 @@ bool BatchRecords::settle_deltas(const TransactionColumns& columns, const RankOr
   return equal;
 }
 
-// Calls f(record, its cell in the table, the cell that the strategy left) for each record.
-template <class F>
-void BatchRecords::for_cells(RecordStore* store, const F& f) const {
+void BatchRecords::scatter(RecordStore* store) const {
   Slot* const slots = store->table().ref().slots;
   for (std::size_t d = 0; d < slots_.size(); ++d) {
     if (d + kPrefetchAhead < slots_.size()) prefetch_for_write(slots + slots_[d + kPrefetchAhead]);
-    f(d, slots[slots_[d]].cell, Cell{cells_[2 * d], cells_[2 * d + 1]});
+    Cell& cell = slots[slots_[d]].cell;
+    const Cell left{cells_[2 * d], cells_[2 * d + 1]};
+    if (cell.tag != left.tag) cell = left;  // each write gives a new version
   }
-}
-
-void BatchRecords::scatter(RecordStore* store, std::vector<SlotImage>* log) const {
-  log->reserve(log->size() + record_of_key_.size());
-  for_cells(store, [&](std::size_t d, Cell& cell, Cell left) {
-    if (cell.tag == left.tag) return;  // not written: each write gives a new version
-    log->push_back({slots_[d], cell});
-    cell = left;
-  });
-}
-
-bool BatchRecords::scatter_checked(const TransactionColumns& columns, const RankOrder& order,
-                                   const BatchResults& results, RecordStore* store, std::vector<SlotImage>* log) {
-  last_write_.reserve(record_of_key_.size());
-  last_write_.assign(slots_.size(), kNone);
-  order.for_each(results, [&](std::uint32_t t) {
-    const OperationRange ran = operations_run(columns, results, t);
-    for (std::uint32_t op = ran.begin; op < ran.end; ++op) {
-      if ((results.op_flags[op] & BatchResults::kWrote) == 0) continue;
-      last_write_[record_of_key_[columns.op_key[op]]] = op;
-    }
-  });
-  log->reserve(log->size() + record_of_key_.size());
-  bool equal = true;
-  for_cells(store, [&](std::size_t d, Cell& cell, Cell left) {
-    const Cell expected = last_write_[d] == kNone ? cell : results.op_cell[last_write_[d]];
-    equal &= expected.word == left.word && expected.tag == left.tag;
-    if (cell.tag == left.tag) return;
-    log->push_back({slots_[d], cell});
-    cell = left;
-  });
-  return equal;
 }
 
 std::size_t BatchRecords::memory_bytes() const {
   return entries_.capacity() * sizeof(Entry) + record_of_key_.capacity() * sizeof(std::uint32_t) +
          slots_.capacity() * sizeof(std::uint32_t) + cells_.capacity() * sizeof(std::uint64_t) +
-         last_write_.capacity() * sizeof(std::uint32_t) + running_.capacity() * sizeof(Cell);
+         running_.capacity() * sizeof(Cell);
 }
 
 }  // namespace kilokv::engine

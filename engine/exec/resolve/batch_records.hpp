@@ -36,20 +36,14 @@ class BatchRecords {
   std::vector<std::uint64_t>& cells() { return cells_; }              // [2d] word and tag
   const std::vector<std::uint64_t>& cells() const { return cells_; }
 
-  // Replays all writes in rank order over the table's cells. In this way it replaces each delta among the results
-  // (BatchResults::kDelta) by the value that the ADD left. False: the writes do not lead to the cells that the strategy
-  // left, so that either the writes or the cells are wrong. Call it before scatter().
-  [[nodiscard]] bool settle_deltas(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
-                                   BatchResults* results);
+  // Replays all writes in rank order over the table's cells. `before` gets the cell that each of them replaces. A delta
+  // among the results (BatchResults::kDelta) becomes the value that the ADD left. False: the writes do not lead to the
+  // cells that the strategy left, so that either the writes or the cells are wrong. Call it before scatter().
+  [[nodiscard]] bool replay(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
+                            BatchResults* results, Cell* before);
 
-  // Writes the cells that changed to the table. Appends their slots, with the cells before, to `log`. Requires:
-  // settle_deltas() has returned true.
-  void scatter(RecordStore* store, std::vector<SlotImage>* log) const;
-  // As scatter(), but for results without deltas, so that settle_deltas() is not needed. It copies no cells. It only
-  // finds the last write of each record in rank order, and compares that with the cell that the strategy left. False:
-  // the writes do not lead to the cells. The table then has wrong cells, so the caller must end the process.
-  [[nodiscard]] bool scatter_checked(const TransactionColumns& columns, const RankOrder& order,
-                                     const BatchResults& results, RecordStore* store, std::vector<SlotImage>* log);
+  // Writes the cells that changed to the table. Requires: replay() has returned true.
+  void scatter(RecordStore* store) const;
 
   std::size_t memory_bytes() const;
 
@@ -60,8 +54,6 @@ class BatchRecords {
   };
 
   std::uint32_t number(std::uint32_t slot);
-  template <class F>
-  void for_cells(RecordStore* store, const F& f) const;
 
   std::vector<Entry> entries_;  // the size is a power of 2, and at least twice the number of keys
   std::uint32_t epoch_;
@@ -69,8 +61,7 @@ class BatchRecords {
   std::vector<std::uint32_t> record_of_key_;
   std::vector<std::uint32_t> slots_;
   std::vector<std::uint64_t> cells_;
-  std::vector<Cell> running_;              // [d] the cells during settle_deltas()
-  std::vector<std::uint32_t> last_write_;  // [d] the operation, during scatter_checked(); kNone: not written
+  std::vector<Cell> running_;  // [d] the cells during replay()
   std::uint32_t absent_record_ = kNone;
 };
 

@@ -48,13 +48,11 @@ class Executor {
   [[nodiscard]] virtual Status prepare(const RecordStore&) { return {}; }
 
   // Runs the batch. Fills `results`, which are reset before, and writes the cells that the batch leaves to `records`.
-  // The results include the number of passes. They have deltas if leaves_deltas(). Fails only on a device. Results and
-  // cells are then unspecified. RESOURCE_EXHAUSTED: the device has no memory for this batch, and the executor can be
-  // used again. After any other error, it is not used again.
+  // The results include the number of passes. They may have deltas (BatchResults::kDelta). Fails only on a device.
+  // Results and cells are then unspecified. RESOURCE_EXHAUSTED: the device has no memory for this batch, and the
+  // executor can be used again. After any other error, it is not used again.
   [[nodiscard]] virtual Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                                    ExecutionReport* report) = 0;
-  // Whether the strategy in use leaves deltas in the results. BatchRecords::settle_deltas() must then replace them.
-  virtual bool leaves_deltas() const = 0;
   // The largest number of transactions in a batch.
   virtual std::size_t transactions_max() const { return SIZE_MAX; }
   // Tells an executor on a device that something other than run() has changed the record of this id.

@@ -15,7 +15,7 @@ bool range_unchanged(const RecordStore& store, const TransactionColumns& columns
 }
 
 void HostAccess::open(const TransactionColumns& columns, const BatchResolver& resolver, RecordStore* store,
-                      BatchResults* results) {
+                      BatchResults* results, Cell* before) {
   slots_ = store->table().ref().slots;
   slot_of_key_ = resolver.slot_of_key();
   value_word_ = resolver.value_word();
@@ -25,30 +25,44 @@ void HostAccess::open(const TransactionColumns& columns, const BatchResolver& re
   op_kind_ = columns.op_kind.data();
   op_key_ = columns.op_key.data();
   operations_ = static_cast<std::uint32_t>(columns.op_kind.size());
+  before_ = before;
   // An assignment of {} would keep the memory of a large batch.
-  if (log_.size() > std::max<std::size_t>(kLogKeptMax, operations_)) log_ = std::vector<SlotImage>();
-  if (replaced_.capacity() > kLogKeptMax) replaced_ = std::vector<OrderedIndex::Newest>();
-  if (log_.size() < operations_) log_.resize(operations_);
-  log_size_ = 0;
+  if (slot_of_pair_.capacity() * sizeof(slot_of_pair_[0]) > kKeptMax) slot_of_pair_ = std::vector<std::uint32_t>();
+  if (replaced_.capacity() * sizeof(replaced_[0]) > kKeptMax) replaced_ = std::vector<OrderedIndex::Newest>();
+  slot_of_pair_.clear();
   summarized_ = !columns.range_limit.empty();
   if (summarized_) store->catch_up();
   replaced_.clear();
   ranges_run_.clear();
 }
 
+void HostAccess::restore(std::uint32_t slot, Cell before) {
+  Cell& cell = slots_[slot].cell;
+  if (summarized_) {
+    store_->forget_summarized(slot, before, cell, replaced_.back());
+    replaced_.pop_back();
+  }
+  cell = before;
+}
+
+// Goes backwards, so that a record that was written twice gets its oldest cell back. The operation that runs has
+// written nothing.
 void HostAccess::undo() {
-  for (; log_size_ > undo_begin_; --log_size_) {
-    const SlotImage& image = log_[log_size_ - 1];
-    Cell& cell = slots_[image.slot].cell;
-    if (summarized_) {
-      store_->forget_summarized(image.slot, image.before, cell, replaced_.back());
-      replaced_.pop_back();
+  for (std::uint32_t i = operation_; i-- > first_;) {
+    if ((results_->op_flags[i] & BatchResults::kWrote) == 0) continue;
+    if (op_kind_[i] != static_cast<std::uint8_t>(OpKind::delete_range)) {
+      restore(slot_of_key_[op_key_[i]], before_[i]);
+      continue;
     }
-    cell = image.before;
+    const std::uint32_t range = op_key_[i];
+    for (std::uint32_t pair = results_->range_end[range]; pair-- > results_->range_begin[range];) {
+      restore(slot_of_pair_[pair], results_->pair_cell[pair]);
+    }
   }
   if (ranges_run_.empty()) return;
   const std::uint32_t pairs = results_->range_begin[ranges_run_.front()];
   for (const std::uint32_t range : ranges_run_) results_->range_begin[range] = results_->range_end[range] = 0;
+  slot_of_pair_.resize(pairs);
   results_->pair_cell.resize(pairs);
   results_->pair_flags.resize(pairs);
   results_->pair_key_end.resize(pairs);
@@ -64,7 +78,9 @@ void HostAccess::open_range(std::uint32_t range) {
   results_->range_begin[range] = results_->range_end[range] = static_cast<std::uint32_t>(results_->pair_cell.size());
 }
 
-void HostAccess::add_pair(std::string_view key, Cell cell, Version own) {
+void HostAccess::add_pair(std::uint32_t slot, std::string_view key, Version own) {
+  const Cell cell = slots_[slot].cell;
+  slot_of_pair_.push_back(slot);
   results_->pair_key_bytes.insert(results_->pair_key_bytes.end(), key.begin(), key.end());
   results_->pair_key_end.push_back(static_cast<std::uint32_t>(results_->pair_key_bytes.size()));
   results_->pair_cell.push_back(cell);
@@ -76,9 +92,8 @@ void HostAccess::range_get(std::uint32_t range, Version own) {
   std::uint32_t left = columns_->range_limit[range];
   store_->scan_live(columns_->range_from(range), columns_->range_to(range),
                     [&](std::uint32_t slot, std::string_view key) {
-                      const Cell cell = slots_[slot].cell;
-                      if (type_of(cell.tag) == ValueType::absent) return true;
-                      add_pair(key, cell, own);
+                      if (type_of(slots_[slot].cell.tag) == ValueType::absent) return true;
+                      add_pair(slot, key, own);
                       return --left > 0;
                     });
   results_->range_end[range] = static_cast<std::uint32_t>(results_->pair_cell.size());
@@ -89,11 +104,8 @@ bool HostAccess::delete_range(std::uint32_t range, Version own) {
   std::uint32_t left = columns_->range_limit[range];
   store_->scan_live(columns_->range_from(range), columns_->range_to(range),
                     [&](std::uint32_t slot, std::string_view key) {
-                      const Cell cell = slots_[slot].cell;
-                      if (type_of(cell.tag) == ValueType::absent) return true;
-                      add_pair(key, cell, own);
-                      // The deletes so far may have used up the room of later operations. Each of these writes once.
-                      if (log_.size() - log_size_ <= operations_) log_.resize(2 * log_.size());
+                      if (type_of(slots_[slot].cell.tag) == ValueType::absent) return true;
+                      add_pair(slot, key, own);
                       write_slot(slot, Cell{0, make_tag(own, ValueType::absent)});
                       return --left > 0;
                     });

@@ -1,14 +1,13 @@
 // Gives the interpreter (txn/interpreter.hpp) access to records on the host. It reads and writes slots in place.
 //
-// Every write is logged with the cell that it replaced. The entries since begin() serve to undo a transaction. The
-// entries that replaced a version from before the batch are the before-images: one for each record that was written. If
-// a batch has ranges, each write also updates the summaries of the index, so that the later ranges of the batch see it.
+// Each operation that writes notes the cell that it replaces. This serves to undo a transaction, and after the batch it
+// says what has changed (exec/collect/batch_writes.hpp). If a batch has ranges, each write also updates the summaries
+// of the index, so that the later ranges of the batch see it.
 //
 // For one thread. Keeps its capacity, so that the steady state allocates nothing.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "engine/base/types.hpp"
@@ -25,16 +24,21 @@ bool range_unchanged(const RecordStore& store, const TransactionColumns& columns
 
 class HostAccess {
  public:
-  // Prepares for a batch. Requires: `resolver` has resolved `columns`, and all arguments outlive the batch.
-  void open(const TransactionColumns& columns, const BatchResolver& resolver, RecordStore* store,
-            BatchResults* results);
+  // Prepares for a batch. `before`: gets the cells that operations replace; it has room for all operations. Requires:
+  // `resolver` has resolved `columns`, and all arguments outlive the batch.
+  void open(const TransactionColumns& columns, const BatchResolver& resolver, RecordStore* store, BatchResults* results,
+            Cell* before);
 
   Cell read(std::uint32_t key) const { return slots_[slot_of_key_[key]].cell; }
   Cell read_of_guard(std::uint32_t key, std::uint32_t) const { return read(key); }
   static constexpr bool stopped() { return false; }
-  void write(std::uint32_t key, Cell cell) { write_slot(slot_of_key_[key], cell); }
-  void begin() {
-    undo_begin_ = log_size_;
+  void write(std::uint32_t key, Cell cell) {
+    const std::uint32_t slot = slot_of_key_[key];
+    before_[operation_] = slots_[slot].cell;
+    write_slot(slot, cell);
+  }
+  void begin(std::uint32_t operation) {
+    first_ = operation;
     if (!ranges_run_.empty()) ranges_run_.clear();
   }
   void undo();
@@ -50,37 +54,35 @@ class HostAccess {
 
   static constexpr bool defers(std::uint32_t) { return false; }
   // The operation with this index in the columns runs next. Prefetches the record of a later one.
-  void ahead(std::uint32_t operation) const {
+  void ahead(std::uint32_t operation) {
+    operation_ = operation;
     const std::uint32_t later = operation + kPrefetchAhead;
     if (later < operations_ && !known_uses_range(static_cast<OpKind>(op_kind_[later]))) {
       prefetch_for_write(slots_ + slot_of_key_[op_key_[later]]);
     }
   }
 
-  // The writes of the batch, in order, with the cells that they replaced. A replaced cell is a before-image if its
-  // version is below the first version of the batch.
-  std::span<const SlotImage> log() const { return {log_.data(), log_size_}; }
+  const std::uint32_t* slot_of_pair() const { return slot_of_pair_.data(); }  // [pairs]
   bool summarized() const { return summarized_; }  // the summaries of the index have all writes of the log
   std::size_t memory_bytes() const {
-    return log_.capacity() * sizeof(SlotImage) + replaced_.capacity() * sizeof(OrderedIndex::Newest);
+    return slot_of_pair_.capacity() * sizeof(std::uint32_t) + replaced_.capacity() * sizeof(OrderedIndex::Newest);
   }
 
  private:
   static constexpr std::uint32_t kPrefetchAhead = 16;  // operations
-  // Images. A log with more keeps its memory only as long as batches need it.
-  static constexpr std::size_t kLogKeptMax = (std::size_t{64} << 20) / sizeof(SlotImage);
+  // Bytes. What a batch with more pairs or writes needs here is given back before the next batch.
+  static constexpr std::size_t kKeptMax = std::size_t{32} << 20;
 
-  // Requires: room in the log.
   void write_slot(std::uint32_t slot, Cell cell) {
     if (summarized_) [[unlikely]] {
       summarize(slot, cell);
     }
-    log_[log_size_++] = {slot, slots_[slot].cell};
     slots_[slot].cell = cell;
   }
+  void restore(std::uint32_t slot, Cell before);
   void summarize(std::uint32_t slot, Cell cell);
   void open_range(std::uint32_t range);
-  void add_pair(std::string_view key, Cell cell, Version own);
+  void add_pair(std::uint32_t slot, std::string_view key, Version own);
 
   Slot* slots_ = nullptr;
   const std::uint32_t* slot_of_key_ = nullptr;
@@ -91,12 +93,12 @@ class HostAccess {
   const std::uint8_t* op_kind_ = nullptr;
   const std::uint32_t* op_key_ = nullptr;
   std::uint32_t operations_ = 0;
-  std::vector<SlotImage> log_;  // has room for one write of each operation; DELETE_RANGE makes more room
-  std::size_t log_size_ = 0;
+  Cell* before_ = nullptr;                   // [m]
+  std::uint32_t first_ = 0, operation_ = 0;  // of the list that runs, and the one that runs
+  std::vector<std::uint32_t> slot_of_pair_;  // for each pair of the results
   bool summarized_ = false;
-  std::vector<OrderedIndex::Newest> replaced_;  // for each write of the log, if summarized_: what summarize() replaced
-  std::size_t undo_begin_ = 0;
-  std::vector<std::uint32_t> ranges_run_;  // ranges that the current transaction has run
+  std::vector<OrderedIndex::Newest> replaced_;  // for each write, if summarized_: what summarize() replaced
+  std::vector<std::uint32_t> ranges_run_;       // ranges that the current transaction has run
 };
 
 // Gives access to records outside of a batch, to evaluate a guard. It looks up every key.
@@ -110,6 +112,7 @@ class LookupAccess {
     return BlobStore::bytes(cell.word) == columns_.value(value);
   }
   bool range_unchanged(std::uint32_t range, Version since) const {
+    store_.catch_up();
     return engine::range_unchanged(store_, columns_, range, since);
   }
 

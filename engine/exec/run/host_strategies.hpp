@@ -24,7 +24,6 @@ class HostStrategies final : public Executor {
              ExecutionReport* report) override {
     return used_->run(batch, records, results, report);
   }
-  bool leaves_deltas() const override { return used_->leaves_deltas(); }
   std::size_t transactions_max() const override;  // what all of them take: the caller has not chosen one yet
   std::size_t memory_bytes() const override;
 

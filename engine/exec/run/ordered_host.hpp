@@ -56,7 +56,6 @@ class OrderedHost final : public Executor {
   std::vector<std::string> strategies() const override { return {"ordered"}; }
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override;
-  bool leaves_deltas() const override { return OrderedArguments<HostSpace>::kLeavesDeltas; }
   std::size_t memory_bytes() const override { return batches_.memory_bytes(); }
 
  private:

@@ -218,7 +218,7 @@ class Local {
     KILOKV_HOST_DEVICE void write(std::uint32_t, Cell cell) {
       l_.write_entry(l_.log_.entry_of_operation(operation_), cell);
     }
-    KILOKV_HOST_DEVICE void begin() {}
+    KILOKV_HOST_DEVICE void begin(std::uint32_t) {}
     KILOKV_HOST_DEVICE void undo() { l_.restore(); }
     KILOKV_HOST_DEVICE void ahead(std::uint32_t operation) { operation_ = operation; }
     KILOKV_HOST_DEVICE static constexpr bool defers(std::uint32_t) { return false; }

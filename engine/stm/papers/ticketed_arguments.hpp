@@ -113,8 +113,6 @@ constexpr std::uint64_t lock_words_of(std::uint64_t records, std::uint32_t recor
 // Each record is counted once.
 template <class Space>
 struct TicketedArguments : BatchArguments<Space> {
-  static constexpr bool kLeavesDeltas = false;
-
   template <class T>
   using Pointer = typename Space::template Pointer<T>;
   Pointer<const std::uint32_t> class_end = {};  // [classes] where the positions of one precedence end

@@ -271,7 +271,7 @@ class LoggedAccess {
     log_->add(e, kEntryWritten);
     log_->add(log_->head(e), kHeadWrites);
   }
-  KILOKV_HOST_DEVICE void begin() {}
+  KILOKV_HOST_DEVICE void begin(std::uint32_t) {}
   // The transaction ends with this. So nothing asks any more for what it read before it wrote.
   KILOKV_HOST_DEVICE void undo() {
     for (std::uint32_t e = log_->begin(); e < log_->end(); ++e) log_->remove(e, kEntryWritten | kHeadWrites);

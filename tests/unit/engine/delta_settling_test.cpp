@@ -42,13 +42,11 @@ class Observer final : public Executor {
     if (tampers_ && records->size() > tampered_ / 2) ++records->cells()[tampered_];
     return status;
   }
-  bool leaves_deltas() const override { return !denies_ && inner_->leaves_deltas(); }
   void changed(KeyId id) override { inner_->changed(id); }
   const DeviceInfo* device() const override { return inner_->device(); }
   std::size_t memory_bytes() const override { return inner_->memory_bytes(); }
 
   bool left_deltas() const { return left_deltas_; }
-  void deny() { denies_ = true; }  // that it leaves any
   // Changes what the batch leaves: word 2d is the word of record d, and word 2d + 1 is its tag.
   void tamper(std::size_t word = 0) {
     tampers_ = true;
@@ -57,7 +55,7 @@ class Observer final : public Executor {
 
  private:
   std::unique_ptr<Executor> inner_;
-  bool left_deltas_ = false, denies_ = false, tampers_ = false;
+  bool left_deltas_ = false, tampers_ = false;
   std::size_t tampered_ = 0;
 };
 
@@ -95,7 +93,7 @@ std::unique_ptr<Executor> make(bool on_device) {
   return std::make_unique<HostStrategies>(kStrategies, 2);
 }
 
-TEST(each_strategy_says_whether_it_leaves_deltas) {
+TEST(only_ordered_leaves_deltas) {
   for (const bool on_device : {false, true}) {
     for (std::size_t i = 0; i < kStrategies.size(); ++i) {
       Rig rig(make(on_device));
@@ -105,7 +103,6 @@ TEST(each_strategy_says_whether_it_leaves_deltas) {
       EXPECT_EQ(std::string(execution.strategy), kStrategies[i]);
       EXPECT_EQ(execution.on_device, on_device);
       EXPECT_EQ(rig.observer->left_deltas(), kStrategies[i] == "ordered");
-      EXPECT_EQ(rig.observer->leaves_deltas(), rig.observer->left_deltas());
       EXPECT_FALSE(has_deltas(rig.scenario.results));
       EXPECT_EQ(rig.scenario.check(referee_mode(execution)).message(), "");
       EXPECT_EQ(rig.scenario.engine->device().reason, "");
@@ -143,10 +140,6 @@ TEST(the_engine_settles_deltas_where_the_strategy_leaves_them) {
   EXPECT_TRUE(rig.observer->left_deltas());
   EXPECT_FALSE(has_deltas(rig.scenario.results));
 }
-TEST(deltas_of_a_strategy_that_says_it_leaves_none_end_the_process) {
-  expect_end(run_on_host(0, [](Rig* rig) { rig->observer->deny(); }));
-}
-
 TEST(cells_of_host_threads_that_their_writes_do_not_explain_end_the_process) {
   for (std::size_t i = 0; i < kStrategies.size(); ++i) {
     EXPECT_EQ(run_on_host(i, [](Rig*) {}).words, "the batch has writes for the log");

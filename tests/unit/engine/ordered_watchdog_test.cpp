@@ -139,7 +139,6 @@ class StalledHost final : public Executor {
     report->on_device = false;
     return status;
   }
-  bool leaves_deltas() const override { return true; }
   std::size_t memory_bytes() const override { return batches_.memory_bytes(); }
 
  private:

@@ -33,21 +33,24 @@ class Store {
     const KeyId id = hash_key(key, store.secret());
     if (store.table().find(id) == store.table().absent_slot()) KILOKV_CHECK(store.insert(id, key));
     const std::uint32_t slot = store.table().find(id);
-    const SlotImage image{slot, store.table()[slot].cell};
+    const Cell before = store.table()[slot].cell;
     store.table()[slot].cell = {0, make_tag(++version, type)};
-    store.settle({&image, 1}, version, 0, false);
+    store.settle(slot, before);
     model[key] = store.table()[slot].cell;
   }
   // A write as a batch with ranges makes it, undone or settled.
   void write_in_batch(const std::string& key, ValueType type, bool undone) {
     store.catch_up();
     const std::uint32_t slot = store.find(key);
-    const SlotImage image{slot, store.table()[slot].cell};
+    const Cell before = store.table()[slot].cell;
     const Cell after{0, make_tag(++version, type)};
-    const OrderedIndex::Newest newest = store.summarize(slot, image.before, after);
-    if (undone) return store.forget_summarized(slot, image.before, after, newest);
+    const OrderedIndex::Newest newest = store.summarize(slot, before, after);
+    if (undone) return store.forget_summarized(slot, before, after, newest);
     store.table()[slot].cell = after;
-    store.settle({&image, 1}, version, 0, true);
+    store.add_to_hash(RecordStore::change(store.table()[slot].id, before, after));
+    if (version_of(before.tag) < store.noted_below()) store.note(store.table()[slot].id, version_of(before.tag));
+    store.settle_rare(slot, before, after, 0, true);
+    store.end_batch(version, true);
     model[key] = after;
   }
   void check(const std::string& from, const std::string& to, Version since) {
@@ -57,6 +60,7 @@ class Store {
       changed |= version_of(at->second.tag) > since;
       if (type_of(at->second.tag) != ValueType::absent && live.size() < 3) live.push_back(at->first);
     }
+    store.catch_up();
     std::size_t looked = 0;
     bool found = false;
     store.scan_newer(from, to, since, [&](std::uint32_t slot, std::string_view) {

@@ -37,12 +37,10 @@ TEST(record_table_equals_a_map_through_growth_and_erasure) {
     if (slot == table.absent_slot()) {
       const std::uint32_t added = table.insert(id_of(low), static_cast<std::uint32_t>(low));
       table[added].cell.word = low * 7;
-      table.set_dirty(added, low % 2 == 0);
       model[low] = low * 7;
     } else if (step % 3 != 0) {
       ASSERT_EQ(table[slot].cell.word, model[low]);
       ASSERT_EQ(table.key_ref(slot), static_cast<std::uint32_t>(low));
-      ASSERT_EQ(table.dirty(slot), low % 2 == 0);
       table.erase(slot);
       model.erase(low);
     }
@@ -52,11 +50,12 @@ TEST(record_table_equals_a_map_through_growth_and_erasure) {
   EXPECT_TRUE(table[table.absent_slot()].cell == Cell{});
 }
 
-// Marks and columns stay with their records while the table grows and records come and go.
-TEST(record_table_keeps_marks_through_growth_and_erasure) {
+// Columns stay with their records while the table grows and records come and go. The highest quarter of an id leads to
+// its records.
+TEST(record_table_keeps_columns_through_growth_and_erasure) {
   std::mt19937_64 random(kSeed);
   RecordTable table(0);
-  std::map<std::uint64_t, bool> model;  // low half -> touched
+  std::set<std::uint64_t> model;  // low halves
   const auto id_of = [](std::uint64_t low) {
     return KeyId{low, low % 7 == 0 ? ~std::uint64_t{0} : low * 0x9e3779b97f4a7c15u};  // some share the last home
   };
@@ -65,39 +64,32 @@ TEST(record_table_keeps_marks_through_growth_and_erasure) {
     // Grows through all of it: the keys are ever more.
     const std::uint64_t low = 1 + random() % (100 + static_cast<std::uint64_t>(step) / 20);
     std::uint32_t slot = table.find(id_of(low));
-    const std::uint64_t action = random() % 8;
     if (slot == table.absent_slot()) {
       const std::uint32_t capacity = table.capacity();
       slot = table.insert(id_of(low), static_cast<std::uint32_t>(low));
       growths += table.capacity() != capacity ? 1 : 0;
       table.set_chunk(slot, static_cast<std::uint32_t>(low * 3));
-      table.set_dirty(slot, low % 2 == 0);
-      model[low] = false;
-      ASSERT_TRUE(!table.touched(slot));
-    } else if (action == 0) {
+      model.insert(low);
+    } else if (random() % 8 == 0) {
       table.erase(slot);
       model.erase(low);
-    } else if (action == 1) {
-      table.touch(slot);
-      model[low] = true;
     }
     if (step % 100 != 0) continue;
-    for (const auto& [known, touched] : model) {
+    for (const std::uint64_t known : model) {
       const std::uint32_t at = table.find(id_of(known));
-      ASSERT_EQ(table.touched(at), touched);
-      ASSERT_EQ(table.dirty(at), known % 2 == 0);
-      ASSERT_EQ(table.has_marks(at), touched && known % 2 == 0);
       ASSERT_EQ(table.chunk(at), known * 3);
       ASSERT_EQ(table.key_ref(at), known);
     }
     if (step % 5000 != 0) continue;
-    std::set<std::uint64_t> expected, taken;
-    for (auto& [known, touched] : model) {
-      if (touched) expected.insert(known);
-      touched = false;
+    for (const std::uint64_t known : model) {
+      const auto highest = static_cast<std::uint32_t>(id_of(known).high >> 32);
+      std::set<std::uint64_t> expected, found;
+      for (const std::uint64_t other : model) {
+        if (id_of(other).high >> 32 == highest) expected.insert(other);
+      }
+      table.for_each_of(highest, [&](std::uint32_t at) { EXPECT_TRUE(found.insert(table[at].id.low).second); });
+      ASSERT_TRUE(found == expected);
     }
-    table.take_touched([&](std::uint32_t at) { EXPECT_TRUE(taken.insert(table[at].id.low).second); });
-    ASSERT_TRUE(taken == expected);
   }
   EXPECT_TRUE(growths > 15);
 }
@@ -380,9 +372,9 @@ TEST(memory_per_record) {
     std::snprintf(key, sizeof(key), "%016llx", static_cast<unsigned long long>(random()));
     const KeyId id = hash_key(key, store.secret());
     ASSERT_TRUE(store.insert(id, key));
-    const SlotImage image{store.table().find(id), Cell{}};
-    store.table()[image.slot].cell = {i, make_tag(i, ValueType::integer)};
-    store.settle({&image, 1}, i, 0, false);
+    const std::uint32_t slot = store.table().find(id);
+    store.table()[slot].cell = {i, make_tag(i, ValueType::integer)};
+    store.settle(slot, Cell{});
     if (i < 200000 || i % 1000 != 0) continue;
     worst = std::max(worst, static_cast<double>(store.memory_bytes()) / static_cast<double>(i));
   }
