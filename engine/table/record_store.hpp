@@ -7,7 +7,7 @@
 // catch_up() brings the summaries up to date when a range is read. A batch with ranges reports each write at once
 // instead (summarize).
 //
-// Thread safety: none, except BlobStore::bytes. A device gets only the table's TableRef.
+// Thread safety: none, except BlobStore::bytes.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,7 @@ class RecordStore {
       : secret_(secret),
         records_max_(records_max),
         touched_max_(touched_max),
-        table_(expected_records),
+        table_(expected_records, records_max),
         index_(&keys_) {}
 
   ~RecordStore();
