@@ -234,8 +234,9 @@ class HostEngine final : public Engine {
 
   EngineMemory memory() const override {
     const StoreMemory store = store_.memory();
-    return {store_.table().size(), store_.table().capacity(), store.table, store.keys, store.key_room, store.index,
-            store.values};
+    return {
+        store_.table().size(), store_.table().memory_capacity(), store.table, store.keys, store.key_room, store.index,
+        store.values};
   }
 
  private:

@@ -82,7 +82,8 @@ struct EngineStats {
   std::string validator_choice;  // what checked the last large read set, and why; empty: there was none
 };
 
-// The memory of the records, by what it is for. `slots` and `records` (deleted ones included) say when the table grows.
+// The memory of the records, by what it is for. `slots` (those that the table has memory for) and `records` (deleted
+// ones included) say when the table needs more.
 struct EngineMemory {
   std::size_t records = 0, slots = 0;
   std::size_t table_bytes = 0;  // slots, and what is kept for each slot
@@ -94,8 +95,7 @@ struct EngineMemory {
   std::size_t sum() const { return table_bytes + key_bytes + index_bytes + value_bytes; }
 };
 
-// The most memory that a table with so many slots takes until it has room for `records`. A table that grows takes more
-// than before and after.
+// The most memory that a table with the memory of so many slots takes until it has room for `records`.
 std::size_t table_bytes_until(std::size_t slots, std::size_t records);
 // The most memory that a new key, or a byte value, takes. A new key also counts as a record of the table.
 std::size_t new_key_bytes(std::size_t key_bytes);

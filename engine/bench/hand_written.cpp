@@ -48,7 +48,7 @@ class HandWrittenBank {
 
   std::string violation() const {
     InvariantCheck invariant = workload_.invariant();
-    for (std::uint32_t slot = 0; slot < table_.capacity(); ++slot) {
+    for (std::uint32_t slot = 0; slot < table_.end_slot(); ++slot) {
       if (!table_.occupied(slot)) continue;
       invariant.add("an account", ValueType::integer, static_cast<std::int64_t>(table_[slot].cell.word), {});
     }

@@ -111,7 +111,7 @@ class LaneCheck {
  private:
   KILOKV_HOST_DEVICE Version version(P& p, std::uint64_t at) const {
     const KeyId id{p.get(a_.ids + 2 * at), p.get(a_.ids + 2 * at + 1)};
-    std::uint32_t slot = TableRef{nullptr, a_.capacity}.home(id.high);
+    std::uint32_t slot = scaled_home(id.high, a_.capacity);
     for (std::uint32_t looked = 0; looked < a_.capacity; ++looked) {
       const auto there = a_.slots + 4 * static_cast<std::uint64_t>(slot);
       const KeyId held{p.get(there), p.get(there + 1)};

@@ -120,7 +120,7 @@ class BulkRun {
     return action(i) == BulkAction::insert || action(i) == BulkAction::put;
   }
   KILOKV_HOST_DEVICE auto slot(std::uint32_t at) const { return a_.slots + 4 * static_cast<std::uint64_t>(at); }
-  KILOKV_HOST_DEVICE std::uint32_t home(KeyId id) const { return TableRef{nullptr, a_.capacity}.home(id.high); }
+  KILOKV_HOST_DEVICE std::uint32_t home(KeyId id) const { return scaled_home(id.high, a_.capacity); }
 
   // Looks for the id from slot `at` on. Returns the id's slot, or the first empty slot, or neither.
   struct Found {

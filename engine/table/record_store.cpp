@@ -8,7 +8,7 @@ namespace kilokv::engine {
 // Every blob has to go by itself.
 RecordStore::~RecordStore() {
   blobs_.release_through(std::numeric_limits<BatchNumber>::max());
-  for (std::uint32_t slot = 0; slot < table_.capacity(); ++slot) {
+  for (std::uint32_t slot = 0; slot < table_.end_slot(); ++slot) {
     if (type_of(table_[slot].cell.tag) == ValueType::bytes) blobs_.release(table_[slot].cell.word);
   }
 }
@@ -160,7 +160,7 @@ Version RecordStore::drop_tombstones(Version floor, std::size_t looked_max,
 
 Hash128 RecordStore::compute_hash() const {
   Wide sum = 0;
-  for (std::uint32_t slot = 0; slot < table_.capacity(); ++slot) {
+  for (std::uint32_t slot = 0; slot < table_.end_slot(); ++slot) {
     sum += digest(table_[slot].id, table_[slot].cell);
   }
   return from_wide(sum);

@@ -8,7 +8,7 @@
 // The index's summaries of versions follow later, so that a load without ranges does not pay for them. catch_up()
 // brings them nearer to the records when a range is read. A batch with ranges reports each write at once (summarize).
 //
-// Thread safety: none, except BlobStore::bytes. A device gets only the table's TableRef.
+// Thread safety: none, except BlobStore::bytes.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct StoreMemory {
 class RecordStore {
  public:
   // The most records that the summaries of the index may lag behind. If more have changed, the summaries are unknown,
-  // and ranges look at every key until catch_up() has looked at all chunks again.
+  // as they are before the first catch_up(). Ranges then look at every key until catch_up() has looked at all chunks.
   static constexpr std::size_t kBehindMax = std::size_t{1} << 20;
   // How many changed records one catch_up() looks at; half of them, if there are more. And how many keys of chunks, if
   // the summaries are unknown.
@@ -51,7 +51,7 @@ class RecordStore {
         records_max_(records_max),
         behind_max_(behind_max),
         caught_up_max_(caught_up_max),
-        table_(expected_records),
+        table_(expected_records, records_max),
         index_(&keys_) {}
 
   ~RecordStore();
@@ -203,10 +203,10 @@ class RecordStore {
   std::vector<Tombstone> new_tombstones_;  // of the batch in progress
   Version newest_ = 0;                     // no record has a higher version
   ChangeList dirty_;                       // what a checkpoint has to look at
-  // What the summaries of the index lack, and how many chunks are still to be looked at, from chunk 0 on. False: too
-  // many records have changed to list them.
+  // What the summaries of the index lack, and how many chunks are still to be looked at, from chunk 0 on. False: nobody
+  // has asked for the summaries yet, or too many records have changed to list them.
   mutable ChangeList behind_;
-  mutable bool knows_changed_ = true;
+  mutable bool knows_changed_ = false;
   mutable std::uint32_t walk_left_ = 0;
   mutable bool caught_up_ = false;  // the last catch_up() has left nothing
   mutable Version noted_below_ = 1;

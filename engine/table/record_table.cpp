@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <utility>
 
 #include "engine/base/check.hpp"
 
@@ -11,7 +10,20 @@ namespace kilokv::engine {
 namespace {
 
 constexpr std::uint64_t kCapacityMin = 64;
-constexpr std::uint64_t kCapacityMax = std::numeric_limits<std::uint32_t>::max() - 1;
+constexpr std::uint64_t kCapacityMax = std::numeric_limits<std::uint32_t>::max() - (std::uint64_t{1} << 20);
+std::uint64_t capacity_for(std::uint64_t records) { return std::max(records * 5 / 4 + 1, kCapacityMin); }
+
+// Overflow slots. A run that needs more gets more. At a load of 0.84, one of 10^10 tables needs more.
+constexpr std::uint32_t kOverflowSlots = 64;
+constexpr std::size_t slots_of(std::size_t capacity) { return 1 + capacity + kOverflowSlots; }
+
+// While the table grows, each insert owes the move of so many slots. A growth then ends before the table has 0.84
+// records for each old home. The moves are made in bursts, because a burst reads and writes sequentially.
+constexpr std::uint32_t kSlotsPerInsert = 32;
+constexpr std::uint32_t kBurstSlots = 2048;
+
+// A thread costs more than the page faults of a smaller growth.
+constexpr std::size_t kAheadBytesMin = std::size_t{4} << 20;
 
 // How many ids are looked up side by side. The cache lines of their slots fit into the caches together.
 constexpr std::uint32_t kChunkIds = 512;
@@ -19,101 +31,13 @@ constexpr std::uint32_t kHomesAhead = 32;
 // A round for fewer ids than this costs more than it saves.
 constexpr std::uint32_t kRoundIdsMin = 4;
 
-}  // namespace
-
-RecordTable::RecordTable(std::size_t expected_records) {
-  const std::uint64_t wanted = std::uint64_t{expected_records} * 5 / 4 + 1;
-  KILOKV_CHECK(wanted <= kCapacityMax);
-  allocate(static_cast<std::uint32_t>(std::max(wanted, kCapacityMin)));
-}
-
-void RecordTable::allocate(std::uint32_t capacity) {
-  capacity_ = capacity;
-  size_max_ = records_of(capacity);
-  slots_ = ZeroedArray<Slot>(std::size_t{capacity} + 1);
-  key_refs_ = ZeroedArray<std::uint32_t>(capacity);
-  chunks_ = ZeroedArray<std::uint32_t>(capacity);
-}
-
-void RecordTable::grow() {
-  const std::uint32_t old_capacity = capacity_;
-  const ZeroedArray<Slot> old_slots = std::move(slots_);
-  const ZeroedArray<std::uint32_t> old_refs = std::move(key_refs_);
-  const ZeroedArray<std::uint32_t> old_chunks = std::move(chunks_);
-  const std::uint64_t wanted = next_capacity(old_capacity);
-  KILOKV_CHECK(wanted <= kCapacityMax);
-  allocate(static_cast<std::uint32_t>(wanted));
-  for (std::uint32_t i = 0; i < old_capacity; ++i) {
-    if (old_slots[i].id == KeyId{}) continue;
-    const std::uint32_t slot = place(old_slots[i].id, old_refs[i]);
-    slots_[slot].cell = old_slots[i].cell;
-    chunks_[slot] = old_chunks[i];
-  }
-}
-
-std::size_t RecordTable::memory_of(std::size_t capacity) {
-  return (capacity + 1) * sizeof(Slot) + 2 * capacity * sizeof(std::uint32_t);
-}
-
-std::size_t RecordTable::memory_until(std::size_t capacity, std::size_t records) {
-  std::size_t most = memory_of(capacity);
-  while (records > records_of(capacity)) {
-    const std::size_t old = memory_of(capacity);
-    capacity = next_capacity(capacity);
-    most = old + memory_of(capacity);
-  }
-  return most;
-}
-
-std::uint32_t RecordTable::place(KeyId id, std::uint32_t key_ref) {
-  std::uint32_t i = ref().home(id.high);
-  while (occupied(i)) i = next(i);
-  slots_[i].id = id;
-  key_refs_[i] = key_ref;
-  return i;
-}
-
-std::uint32_t RecordTable::insert(KeyId id, std::uint32_t key_ref) {
-  if (size_ == size_max_) grow();
-  ++size_;
-  return place(id, key_ref);
-}
-
-void RecordTable::erase(std::uint32_t slot) {
-  const auto distance = [this](std::uint32_t from, std::uint32_t to) {
-    return to >= from ? to - from : to + (capacity_ - from);
-  };
-  std::uint32_t gap = slot;
-  for (std::uint32_t i = next(gap); occupied(i); i = next(i)) {
-    const std::uint32_t home = ref().home(slots_[i].id.high);
-    if (distance(home, i) < distance(gap, i)) continue;  // its run begins after the gap
-    slots_[gap] = slots_[i];
-    key_refs_[gap] = key_refs_[i];
-    chunks_[gap] = chunks_[i];
-    gap = i;
-  }
-  slots_[gap] = Slot{};
-  key_refs_[gap] = 0;
-  chunks_[gap] = 0;
-  --size_;
-}
-
-bool RecordTable::find_all(std::span<const KeyId> ids, std::uint32_t* slots) const {
-  bool has_all = true;
-  for (std::size_t i = 0; i < ids.size(); i += kChunkIds) {
-    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(kChunkIds, ids.size() - i));
-    has_all &= find_chunk(ids.data() + i, count, slots + i);
-  }
-  return has_all;
-}
-
-bool RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_t* slots) const {
+// find() for a few ids. Calls home(id).
+template <class Home>
+bool find_chunk(const TableRef& whole, const KeyId* ids, std::uint32_t count, std::uint32_t* slots, const Home& home) {
   std::array<std::uint32_t, kChunkIds> open;  // those that are not decided yet
-  const Slot* const table = slots_.data();
-  const std::uint32_t capacity = capacity_;
-  const TableRef home_of{nullptr, capacity};
+  const Slot* const table = whole.slots;
   const auto ask_for_home = [&](std::uint32_t i) {
-    slots[i] = home_of.home(ids[i].high);
+    slots[i] = home(ids[i]);
     prefetch_for_write(table + slots[i]);
   };
   const std::uint32_t ahead = std::min(kHomesAhead, count);
@@ -126,8 +50,7 @@ bool RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_
     const std::uint32_t slot = slots[i];
     const std::uint64_t held = table[slot].id.low;
     const bool goes_on = (held != ids[i].low) & (held != 0);
-    const std::uint32_t next = slot + static_cast<std::uint32_t>(goes_on);
-    slots[i] = next == capacity ? 0 : next;
+    slots[i] = slot + static_cast<std::uint32_t>(goes_on);
     prefetch_for_write(table + slots[i]);
     open[open_count] = i;
     open_count += static_cast<std::uint32_t>(goes_on);
@@ -142,16 +65,170 @@ bool RecordTable::find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_
     open_count = 0;
     for (std::uint32_t j = 0; j < probes; ++j) probe(open[j]);
   }
-  const TableRef whole = const_cast<RecordTable*>(this)->ref();
   bool has_all = true;
   for (std::uint32_t i = 0; i < count; ++i) {
     const KeyId held = table[slots[i]].id;
     if (held.low == ids[i].low && held.high == ids[i].high) [[likely]]
       continue;
     slots[i] = whole.find_from(slots[i], ids[i]);
-    has_all &= slots[i] != capacity;
+    has_all &= slots[i] != RecordTable::absent_slot();
   }
   return has_all;
+}
+
+// Addresses for a table of so many records, and for much overflow.
+std::size_t slots_reserved(std::size_t records_max) { return records_max * 5 / 3 + (std::size_t{1} << 16); }
+
+}  // namespace
+
+RecordTable::RecordTable(std::size_t expected_records, std::size_t records_max)
+    : slots_(slots_reserved(records_max)),
+      key_refs_(slots_reserved(records_max)),
+      chunks_(slots_reserved(records_max)) {
+  const std::uint64_t capacity = capacity_for(expected_records);
+  KILOKV_CHECK(capacity <= kCapacityMax);
+  memory_capacity_ = ref_.lower = ref_.upper = static_cast<std::uint32_t>(capacity);
+  end_ = static_cast<std::uint32_t>(slots_of(capacity));
+  size_next_ = records_before_growth(capacity);
+  take_memory(end_);
+}
+
+void RecordTable::take_memory(std::size_t slots) {
+  ahead_.stop();
+  slots_.grow(slots);
+  key_refs_.grow(slots);
+  chunks_.grow(slots);
+  ref_.slots = slots_.data();
+}
+
+void RecordTable::prepare_growth() {
+  const std::size_t wanted = next_capacity(capacity());
+  KILOKV_CHECK(wanted <= kCapacityMax);
+  memory_capacity_ = static_cast<std::uint32_t>(wanted);
+  const std::size_t slots = slots_of(wanted);
+  if (slots <= slots_.size()) return;  // the overflow slots have it already
+  const auto bytes = [this] { return std::array{slots_.bytes(), key_refs_.bytes(), chunks_.bytes()}; };
+  const auto before = bytes();
+  take_memory(slots);
+  if (slots_.bytes() - before[0] < kAheadBytesMin) return;
+  const auto part = [&before](std::size_t column, auto& array) {
+    return std::as_writable_bytes(std::span(array.data(), array.size())).subspan(before[column]);
+  };
+  ahead_.take({part(0, slots_), part(1, key_refs_), part(2, chunks_)});
+}
+
+void RecordTable::start_growth() {
+  KILOKV_CHECK(!growing());
+  not_moved_ = ref_.lower;
+  owed_ = 0;
+  ref_.upper = memory_capacity_;
+  ref_.boundary = std::uint64_t{1} << 32;
+  end_ = std::max(end_, static_cast<std::uint32_t>(slots_of(ref_.upper)));
+}
+
+void RecordTable::pay_for_growth() {
+  owed_ += kSlotsPerInsert;
+  if (owed_ < std::min(kBurstSlots, ref_.lower / 16)) return;
+  move_down_to(not_moved_ - std::min(owed_, not_moved_));
+  owed_ = 0;
+}
+
+// Moves the records above this slot, and then the rest of the run in which it is.
+void RecordTable::move_down_to(std::uint32_t slot) {
+  while (not_moved_ > slot) {
+    if (occupied(not_moved_)) {
+      move_run();
+    } else {
+      --not_moved_;
+    }
+  }
+  set_boundary();
+  if (!growing()) ref_.lower = ref_.upper;
+}
+
+// Moves the run of the highest slot that has not moved. Takes the whole run out of the table, with the part of it that
+// has moved already, so that no record is left after a gap.
+void RecordTable::move_run() {
+  run_.clear();
+  for (std::uint32_t i = not_moved_ + 1; occupied(i); ++i) take_out(i);
+  for (; occupied(not_moved_); --not_moved_) take_out(not_moved_);
+  set_boundary();
+  for (const Row& row : run_) place(row);
+}
+
+void RecordTable::take_out(std::uint32_t slot) {
+  run_.push_back(row(slot));
+  put(slot, {});
+}
+
+// The least hash whose home by the old capacity is above the slots that have not moved.
+void RecordTable::set_boundary() { ref_.boundary = ((std::uint64_t{not_moved_} << 32) + ref_.lower - 1) / ref_.lower; }
+
+std::size_t RecordTable::memory_of(std::size_t capacity) {
+  const std::size_t slots = slots_of(capacity);
+  return slots * (sizeof(Slot) + 2 * sizeof(std::uint32_t));
+}
+
+std::size_t RecordTable::memory_until(std::size_t capacity, std::size_t records) {
+  while (records > records_before_growth(capacity)) capacity = next_capacity(capacity);
+  return memory_of(capacity);
+}
+
+std::uint32_t RecordTable::place(const Row& row) {
+  std::uint32_t i = ref_.home(row.slot.id.high);
+  while (occupied(i)) ++i;
+  if (i + 1 == end_) {  // the last slot stays empty
+    end_ += kOverflowSlots;
+    if (end_ > slots_.size()) take_memory(end_);
+  }
+  put(i, row);
+  return i;
+}
+
+void RecordTable::put(std::uint32_t slot, const Row& row) {
+  slots_[slot] = row.slot;
+  key_refs_[slot] = row.key_ref;
+  chunks_[slot] = row.chunk;
+}
+
+std::uint32_t RecordTable::insert(KeyId id, std::uint32_t key_ref) {
+  if (size_ == size_next_) [[unlikely]] {
+    if (memory_capacity_ == capacity()) {
+      prepare_growth();
+      size_next_ = records_of(capacity());
+    } else {
+      start_growth();
+      size_next_ = records_before_growth(capacity());
+    }
+  }
+  if (growing()) pay_for_growth();
+  ++size_;
+  return place({{id, {}}, key_ref, 0});
+}
+
+void RecordTable::erase(std::uint32_t slot) {
+  std::uint32_t gap = slot;
+  for (std::uint32_t i = gap + 1; occupied(i); ++i) {
+    if (ref_.home(slots_[i].id.high) > gap) continue;  // its run begins after the gap
+    put(gap, row(i));
+    gap = i;
+  }
+  put(gap, {});
+  --size_;
+}
+
+bool RecordTable::find_all(std::span<const KeyId> ids, std::uint32_t* slots) const {
+  const TableRef table = ref_;
+  const auto find_in_chunks = [&](const auto& home) {
+    bool has_all = true;
+    for (std::size_t i = 0; i < ids.size(); i += kChunkIds) {
+      const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(kChunkIds, ids.size() - i));
+      has_all &= find_chunk(table, ids.data() + i, count, slots + i, home);
+    }
+    return has_all;
+  };
+  if (growing()) return find_in_chunks([table](KeyId id) { return table.home(id.high); });
+  return find_in_chunks([capacity = table.upper](KeyId id) { return 1 + scaled_home(id.high, capacity); });
 }
 
 }  // namespace kilokv::engine

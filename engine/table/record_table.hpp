@@ -1,19 +1,23 @@
 // The record table: key id -> slot of 32 bytes (id, word, version and type).
 //
-// Open addressing with linear probing. The home of an id is its high half scaled to the capacity (multiply and shift),
-// so any capacity works. The table grows by a quarter, and its load stays between 0.64 and 0.8. A rehash reads and
-// writes sequentially, because homes keep their order. Erasing shifts the rest of the run back, so there are no markers
-// for erased records.
+// Open addressing with linear probing. The home of an id is its hash (the highest 32 bits) scaled to the capacity
+// (multiply and shift), so any capacity works. Homes are slots 1 to the capacity. A run that passes the last home goes
+// on in the overflow slots after it: probes do not wrap around. Erasing shifts the rest of the run back, so there are
+// no markers for erased records.
 //
-// Invariants: no probe run from a home to its slot has an empty slot in it. The slot at index capacity() never has a
-// key, and all its bits are zero. It stands for every key that is not in the table, so that readers need no branch.
-// Slot indices are stable until the next insert or erase.
+// The table grows by a fifth when it has 0.8 records for each home. It grows in place, in small slices: each insert
+// pays for the move of a few slots. Records move from the highest slot downward. Homes keep their order and never get
+// lower, so moved records do not get in the way of the others. A boundary hash says which records have moved: those
+// with a hash of at least the boundary have their home by the new capacity, and the others by the old one. At no time
+// are there two copies of a column. Before the table grows, a thread takes the memory that the growth will need
+// (platform/memory_ahead.hpp).
+//
+// Invariants: no slot between a home and the record's slot is empty. Slot 0 and the last slot never have a key. All
+// bits of slot 0 are zero. It stands for every key that is not in the table, so that readers need no branch. Slot
+// indices are stable until the next insert or erase.
 //
 // The host keeps two more columns beside the slots: key_ref (where the key's bytes are, table/key_arena.hpp), and chunk
 // (the chunk of the ordered index that has the key).
-//
-// A kernel gets a TableRef by value. A device needs only the slots: capacity() + 1 of them, 32-byte aligned, uploaded
-// once and then kept there. The other columns never leave the host.
 //
 // Thread safety: none. Source: linear probing with backward-shift deletion, Knuth vol. 3, 6.4, algorithm R.
 #pragma once
@@ -21,11 +25,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "engine/base/growing_array.hpp"
 #include "engine/base/host_device.hpp"
 #include "engine/base/prefetch.hpp"
 #include "engine/base/types.hpp"
-#include "engine/base/zeroed_array.hpp"
+#include "engine/platform/memory_ahead.hpp"
 
 namespace kilokv::engine {
 
@@ -35,43 +41,50 @@ struct alignas(32) Slot {
 };
 static_assert(sizeof(Slot) == 32);
 
-// A trivially copyable view of the slots, for every platform.
+// The place of an id among `capacity` places. Takes the high half of the id. A device's table uses it as it is.
+KILOKV_HOST_DEVICE inline std::uint32_t scaled_home(std::uint64_t id_high, std::uint32_t capacity) {
+  return static_cast<std::uint32_t>(((id_high >> 32) * capacity) >> 32);
+}
+
+// A trivially copyable view of the slots, which finds records.
 struct TableRef {
   Slot* slots = nullptr;
-  std::uint32_t capacity = 0;
+  // The capacity by which records have their home if they have not moved, and if they have. The two differ only while
+  // the table grows.
+  std::uint32_t lower = 0, upper = 0;
+  std::uint64_t boundary = 0;  // records with at least this hash have moved
 
-  KILOKV_HOST_DEVICE std::uint32_t home(std::uint64_t id_high) const {
-    return static_cast<std::uint32_t>(((id_high >> 32) * capacity) >> 32);
+  std::uint32_t home(std::uint64_t id_high) const {
+    return 1 + scaled_home(id_high, id_high >> 32 >= boundary ? upper : lower);
   }
-  // Index of the id's slot; `capacity` (the absent slot) if it has none.
-  KILOKV_HOST_DEVICE std::uint32_t find(KeyId id) const { return find_from(home(id.high), id); }
+  // Index of the id's slot; 0 (the absent slot) if it has none.
+  std::uint32_t find(KeyId id) const { return find_from(home(id.high), id); }
   // As find(), but starts at slot i, which is any slot of the id's probe run.
-  KILOKV_HOST_DEVICE std::uint32_t find_from(std::uint32_t i, KeyId id) const {
-    while (true) {
+  std::uint32_t find_from(std::uint32_t i, KeyId id) const {
+    for (;; ++i) {
       const Slot& slot = slots[i];
       if (slot.id.low == id.low && slot.id.high == id.high) return i;
-      if ((slot.id.low | slot.id.high) == 0) return capacity;
-      if (++i == capacity) i = 0;
+      if ((slot.id.low | slot.id.high) == 0) return 0;
     }
   }
 };
 
 class RecordTable {
  public:
-  // Makes room for `expected_records`; the table grows only when it has more.
-  explicit RecordTable(std::size_t expected_records);
+  // Makes room for `expected_records`; the table grows only when it has more. It reserves addresses for `records_max`,
+  // up to which it grows in place.
+  explicit RecordTable(std::size_t expected_records, std::size_t records_max = kRecordsReserved);
 
-  TableRef ref() { return {slots_.data(), capacity_}; }
-  std::uint32_t find(KeyId id) const { return const_cast<RecordTable*>(this)->ref().find(id); }
+  TableRef ref() const { return ref_; }
+  std::uint32_t find(KeyId id) const { return ref_.find(id); }
   // find() for many ids at once: fills slots[0, ids.size()). Returns whether all of them have a slot. The probes of
   // different ids run side by side, in rounds, so that no probe waits for the memory of another, or for a branch that
   // cannot be predicted.
   bool find_all(std::span<const KeyId> ids, std::uint32_t* slots) const;
   void prefetch_slot(std::uint32_t slot) const { prefetch_for_write(slots_.data() + slot); }
-  std::uint32_t absent_slot() const { return capacity_; }
+  static constexpr std::uint32_t absent_slot() { return 0; }
 
-  // Adds a record with an all-zero cell. The table may grow, which moves every slot. Requires: the id is not in the
-  // table and not all zeros.
+  // Adds a record with an all-zero cell. Every slot may move. Requires: the id is not in the table and not all zeros.
   std::uint32_t insert(KeyId id, std::uint32_t key_ref);
   // Removes a record. Slots after it move. Requires: the slot holds a record.
   void erase(std::uint32_t slot);
@@ -79,6 +92,8 @@ class RecordTable {
   Slot& operator[](std::uint32_t slot) { return slots_[slot]; }
   const Slot& operator[](std::uint32_t slot) const { return slots_[slot]; }
   bool occupied(std::uint32_t slot) const { return slots_[slot].id != KeyId{}; }
+  // All records are in slots below this one.
+  std::uint32_t end_slot() const { return end_; }
 
   std::uint32_t key_ref(std::uint32_t slot) const { return key_refs_[slot]; }
   std::uint32_t chunk(std::uint32_t slot) const { return chunks_[slot]; }
@@ -86,36 +101,63 @@ class RecordTable {
   // Calls f(slot) for each record whose id has this highest quarter.
   template <class F>
   void for_each_of(std::uint32_t id_highest, const F& f) const {
-    const std::uint32_t home = TableRef{nullptr, capacity_}.home(std::uint64_t{id_highest} << 32);
-    for (std::uint32_t i = home; occupied(i); i = next(i)) {
+    for (std::uint32_t i = ref_.home(std::uint64_t{id_highest} << 32); occupied(i); ++i) {
       if (slots_[i].id.high >> 32 == id_highest) f(i);
     }
   }
 
-  // The memory of a table with so many slots.
+  // The memory of a table of this capacity.
   static std::size_t memory_of(std::size_t capacity);
-  // The most memory that a table of `capacity` slots takes until it has room for `records`. While a table grows, the
-  // old slots and the new ones are there together.
+  // The most memory that a table takes until it has room for `records`, if it has the memory of this capacity now.
   static std::size_t memory_until(std::size_t capacity, std::size_t records);
 
   std::size_t size() const { return size_; }
-  std::uint32_t capacity() const { return capacity_; }
+  // The number of homes. While the table grows, the number that it will have then.
+  std::uint32_t capacity() const { return ref_.upper; }
+  // The capacity for which the table has the memory. The table takes the memory of a growth before it grows.
+  std::uint32_t memory_capacity() const { return memory_capacity_; }
+  bool growing() const { return not_moved_ > 0; }
   std::size_t memory_bytes() const { return slots_.bytes() + key_refs_.bytes() + chunks_.bytes(); }
 
  private:
-  void allocate(std::uint32_t capacity);
-  static std::size_t next_capacity(std::size_t capacity) { return capacity * 5 / 4 + 1; }
-  static std::size_t records_of(std::size_t capacity) { return capacity * 4 / 5; }
-  void grow();
-  std::uint32_t place(KeyId id, std::uint32_t key_ref);
-  bool find_chunk(const KeyId* ids, std::uint32_t count, std::uint32_t* slots) const;
-  std::uint32_t next(std::uint32_t slot) const { return slot + 1 == capacity_ ? 0 : slot + 1; }
+  static constexpr std::size_t kRecordsReserved = std::size_t{1} << 31;
 
-  std::uint32_t capacity_ = 0;
+  // All that the table has of a record.
+  struct Row {
+    Slot slot;
+    std::uint32_t key_ref, chunk;
+  };
+
+  static std::size_t next_capacity(std::size_t capacity) { return capacity * 6 / 5 + 1; }
+  // The number of records with which a table grows, and with which it takes the memory for that.
+  static std::size_t records_of(std::size_t capacity) { return capacity * 4 / 5; }
+  static std::size_t records_before_growth(std::size_t capacity) { return capacity * 19 / 25; }
+
+  void take_memory(std::size_t slots);
+  void prepare_growth();
+  void start_growth();
+  void pay_for_growth();
+  void move_down_to(std::uint32_t slot);
+  void move_run();
+  void take_out(std::uint32_t slot);
+  void set_boundary();
+  std::uint32_t place(const Row& row);
+  void put(std::uint32_t slot, const Row& row);
+  Row row(std::uint32_t slot) const { return {slots_[slot], key_refs_[slot], chunks_[slot]}; }
+
+  TableRef ref_;
+  std::uint32_t end_ = 0;
+  std::uint32_t memory_capacity_ = 0;
   std::size_t size_ = 0;
-  std::size_t size_max_ = 0;  // the table grows when it has more records than this
-  ZeroedArray<Slot> slots_;   // [capacity + 1]
-  ZeroedArray<std::uint32_t> key_refs_, chunks_;
+  std::size_t size_next_ = 0;  // with so many records, the table prepares a growth or starts it
+
+  std::uint32_t not_moved_ = 0;  // slots from 1 to this one have not moved; 0: the table does not grow
+  std::uint32_t owed_ = 0;       // slots that inserts have to move
+  std::vector<Row> run_;         // of move_run()
+
+  GrowingArray<Slot> slots_;
+  GrowingArray<std::uint32_t> key_refs_, chunks_;
+  MemoryAhead ahead_;  // ends before the columns
 };
 
 }  // namespace kilokv::engine

@@ -74,7 +74,7 @@ Status DeviceRecords::build(DeviceStream stream, const RecordStore& store) {
     return status;
   }
   if (Status status = prepare_chunk(); !status.ok()) return status;
-  for (std::uint32_t slot = 0; slot < table.capacity(); ++slot) {
+  for (std::uint32_t slot = 0; slot < table.end_slot(); ++slot) {
     if (!table.occupied(slot)) continue;
     add(table[slot].id, BulkAction::put, table[slot].cell);
     if (count_ < kChunk) continue;

@@ -9,12 +9,12 @@
 namespace kilokv::engine {
 
 bool BatchResolver::insert_missing(const TransactionColumns& columns, RecordStore* store) {
-  const std::uint32_t absent = store->table().absent_slot();  // as find_all() saw it, because inserts may change it
+  const std::uint32_t absent = RecordTable::absent_slot();
   for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {
     const std::uint32_t key = columns.op_key[i];
     if (!creates_record(static_cast<OpKind>(columns.op_kind[i])) || slot_of_key_[key] != absent) continue;
     const KeyId id = columns.key_id[key];
-    if (store->table().find(id) != store->table().absent_slot()) continue;  // the batch names the key twice
+    if (store->table().find(id) != absent) continue;  // the batch names the key twice
     if (!store->insert(id, columns.key(key))) return false;
     inserted_.push_back(id);
   }
@@ -40,7 +40,7 @@ bool BatchResolver::find_all(const TransactionColumns& columns, const RecordStor
   const auto find = [&](std::uint32_t key) {
     if (key >= read_set) return;
     resolve_key(columns, key, store);
-    has_all = has_all && slot_of_key_[key] != store.table().absent_slot();
+    has_all = has_all && slot_of_key_[key] != RecordTable::absent_slot();
   };
   for (std::size_t g = read_set; g < columns.guard_kind.size(); ++g) {
     if (uses_range(static_cast<GuardKind>(columns.guard_kind[g]))) continue;

@@ -22,8 +22,8 @@ struct Sample {
     ids.reserve(size);
     versions.reserve(size);
     for (std::uint64_t at = 0; ids.size() < size; ++at) {
-      auto slot = static_cast<std::uint32_t>(at * kStride % table.capacity());
-      while (!table.occupied(slot)) slot = slot + 1 == table.capacity() ? 0 : slot + 1;
+      auto slot = static_cast<std::uint32_t>(at * kStride % table.end_slot());
+      while (!table.occupied(slot)) slot = slot + 1 == table.end_slot() ? 0 : slot + 1;
       ids.push_back(table[slot].id);
       versions.push_back(static_cast<std::int64_t>(version_of(table[slot].cell.tag)));
     }

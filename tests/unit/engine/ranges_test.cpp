@@ -60,7 +60,7 @@ class Store {
       changed |= version_of(at->second.tag) > since;
       if (type_of(at->second.tag) != ValueType::absent && live.size() < 3) live.push_back(at->first);
     }
-    store.catch_up();
+    for (int i = 0; i < 3; ++i) store.catch_up();  // all chunks take two steps
     std::size_t looked = 0;
     bool found = false;
     store.scan_newer(from, to, since, [&](std::uint32_t slot, std::string_view) {

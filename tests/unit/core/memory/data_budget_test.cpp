@@ -36,8 +36,9 @@ TEST(DataBudget, RefusesWhatDoesNotFitBesideWhatIsReserved) {
 TEST(DataBudget, CountsTheGrowthOfTheTable) {
   DataBudget budget(kLimit, kData);
   budget.set_held(held(0));
-  EXPECT_TRUE(budget.reserve({300, 0}, 0).ok()) << "as many as the table has room for";
-  EXPECT_FALSE(budget.reserve({1, 0}, 0).ok()) << "then it would hold the old and the new slots for a moment";
+  EXPECT_TRUE(budget.reserve({260, 0}, 0).ok()) << "as many as the table has room for";
+  EXPECT_TRUE(budget.reserve({1, kData - engine::table_bytes_until(1000, 761)}, 0).ok()) << "it grows by a fifth";
+  EXPECT_FALSE(budget.reserve({1, 1}, 0).ok()) << "the larger table takes the rest";
 }
 
 TEST(DataBudget, TakesWhatChangesNoDataAlways) {

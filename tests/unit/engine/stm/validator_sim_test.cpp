@@ -72,7 +72,7 @@ struct SimValidation {
   static KeyId id_of(std::uint64_t number) { return {number + 1, number % 5 << 61 | number}; }
   void insert(std::uint64_t number) {
     const KeyId id = id_of(number);
-    std::uint32_t slot = TableRef{nullptr, kCapacity}.home(id.high);
+    std::uint32_t slot = scaled_home(id.high, kCapacity);
     while (table[4 * slot] != 0) slot = slot + 1 == kCapacity ? 0 : slot + 1;
     table[4 * slot] = id.low;
     table[4 * slot + 1] = id.high;
