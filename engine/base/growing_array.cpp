@@ -1,5 +1,6 @@
 #include "engine/base/growing_array.hpp"
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -18,20 +19,30 @@ namespace {
 
 #if KILOKV_HAS_MMAP
 
-// A smaller array would waste the rest of its huge page.
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+// A smaller array would waste the rest of its huge page. An array that grows step by step takes small pages for longer,
+// because its steps are parts of a huge page.
 constexpr std::size_t kHugePagesFrom = std::size_t{4} << 20;
+constexpr std::size_t kHugePagesFromSteps = std::size_t{16} << 20;
 
+std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 std::size_t whole_pages(std::size_t bytes) {
   static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
+  return round_up(bytes, page);
 }
 
 // Returns a null pointer if the system refuses. Addresses without access count as no memory, whatever the system's rule
 // for overcommitment is.
 std::byte* reserve(std::size_t bytes) {
-  void* const range =
-      ::mmap(nullptr, whole_pages(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return range == MAP_FAILED ? nullptr : static_cast<std::byte*>(range);
+  bytes = whole_pages(bytes);
+  void* const range = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return nullptr;
+  const auto address = reinterpret_cast<std::uintptr_t>(range);
+  const std::size_t before = round_up(address, kHugePage) - address;
+  std::byte* const aligned = static_cast<std::byte*>(range) + before;
+  if (before > 0) ::munmap(range, before);
+  if (before < kHugePage) ::munmap(aligned + bytes, kHugePage - before);
+  return aligned;
 }
 
 void release(std::byte* range, std::size_t bytes) { ::munmap(range, whole_pages(bytes)); }
@@ -39,8 +50,11 @@ void release(std::byte* range, std::size_t bytes) { ::munmap(range, whole_pages(
 // Gives access to the bytes from `from` to `to`.
 void open(std::byte* range, std::size_t reserved, std::size_t from, std::size_t to) {
 #ifdef MADV_HUGEPAGE
-  // A hint: a failure does no harm.
-  if (from < kHugePagesFrom && to >= kHugePagesFrom) ::madvise(range, whole_pages(reserved), MADV_HUGEPAGE);
+  const bool at_once = from == 0 && to >= kHugePagesFrom;
+  const std::size_t unused = round_up(from, kHugePage);
+  if (at_once || (from < kHugePagesFromSteps && to >= kHugePagesFromSteps)) {
+    ::madvise(range + unused, whole_pages(reserved) - unused, MADV_HUGEPAGE);  // a hint: a failure does no harm
+  }
 #else
   static_cast<void>(reserved);
 #endif

@@ -5,7 +5,9 @@
 // full, the array copies its elements to another range, which has room for twice as many.
 //
 // The memory costs nothing before its first use. A large array asks for huge pages, because address translation limits
-// random access to a table of gigabytes.
+// random access to a table of gigabytes. It asks for those that nobody has used yet, and the range begins at the border
+// of one. If the array always grows by whole huge pages then, the kernel never has to put one together from small
+// pages. Whoever uses such a page meanwhile would wait.
 //
 // Not thread-safe. Movable.
 #pragma once

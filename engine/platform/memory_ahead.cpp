@@ -1,46 +1,30 @@
 #include "engine/platform/memory_ahead.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <stop_token>
 #include <system_error>
 #include <thread>
 #include <utility>
 
-#if __has_include(<sys/mman.h>)
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
-
 namespace kilokv::engine {
 namespace {
 
-#ifdef MADV_POPULATE_WRITE
-
-// The kernel takes one huge page at a time, so that whoever maps memory meanwhile does not wait for long.
-constexpr std::uintptr_t kPieceBytes = std::uintptr_t{2} << 20;
+constexpr std::size_t kPageBytesMin = 4096;
 
 void take_part(MemoryAhead::Part part, const std::stop_token& stop) {
-  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<std::uintptr_t>(part.data());
-  const std::uintptr_t end = begin + part.size();
-  for (std::uintptr_t at = begin / page * page; at < end && !stop.stop_requested();) {
-    const std::uintptr_t next = std::min(end, (at / kPieceBytes + 1) * kPieceBytes);
-    if (::madvise(reinterpret_cast<void*>(at), next - at, MADV_POPULATE_WRITE) != 0) return;
-    at = next;
+  const std::size_t before_border = kPageBytesMin - reinterpret_cast<std::uintptr_t>(part.data()) % kPageBytesMin;
+  for (std::size_t at = 0; at < part.size() && !stop.stop_requested(); at += at == 0 ? before_border : kPageBytesMin) {
+    *static_cast<volatile std::byte*>(part.data() + at) = std::byte{0};
   }
 }
-
-#else
-
-void take_part(MemoryAhead::Part, const std::stop_token&) {}
-
-#endif
 
 }  // namespace
 
 struct MemoryAhead::Worker {
-  std::jthread thread;
+  std::atomic<bool> is_done{true};
+  std::jthread thread;  // ends before the flag
 };
 
 MemoryAhead::MemoryAhead() : worker_(std::make_unique<Worker>()) {}
@@ -48,13 +32,18 @@ MemoryAhead::~MemoryAhead() = default;
 
 void MemoryAhead::take(std::vector<Part> parts) {
   stop();
+  worker_->is_done.store(false, std::memory_order_relaxed);
   try {
-    worker_->thread = std::jthread([parts = std::move(parts)](const std::stop_token& stop) {
+    worker_->thread = std::jthread([worker = worker_.get(), parts = std::move(parts)](const std::stop_token& stop) {
       for (const Part part : parts) take_part(part, stop);
+      worker->is_done.store(true, std::memory_order_release);
     });
-  } catch (const std::system_error&) {  // no thread: the first use takes the memory
+  } catch (const std::system_error&) {
+    worker_->is_done.store(true, std::memory_order_relaxed);
   }
 }
+
+bool MemoryAhead::is_done() const { return worker_->is_done.load(std::memory_order_acquire); }
 
 void MemoryAhead::stop() { worker_->thread = {}; }
 

@@ -1,8 +1,7 @@
-// Takes memory from the system ahead of its first use, on a thread of its own. Without that, whoever first uses a huge
-// page waits for it, which takes up to 18 ms on a virtual machine.
+// Takes memory from the system ahead of its use, on a thread of its own. Without that, whoever first uses a huge page
+// waits for it, which takes up to 18 ms on a virtual machine.
 //
-// This is only a help: if there is no thread, or if the kernel cannot do it (MADV_POPULATE_WRITE, Linux 5.14), then the
-// first use takes the memory.
+// The thread writes to each page. MADV_POPULATE_WRITE would stop everybody who maps memory meanwhile.
 //
 // Not thread-safe.
 #pragma once
@@ -21,10 +20,11 @@ class MemoryAhead {
   MemoryAhead();
   ~MemoryAhead();
 
-  // Starts to take the memory of these parts, in this order. What the memory holds does not change. The caller may use
-  // the memory meanwhile. Requires: the parts stay mapped until stop() or the next take().
+  // Starts to take the memory of these parts. If there is no thread, the first use will take it. Requires: all of it is
+  // zero, and nobody uses it until is_done() or stop().
   void take(std::vector<Part> parts);
-  // Ends the work early. Returns when the thread has ended.
+  bool is_done() const;
+  // Ends the work early. Waits for no more than one page.
   void stop();
 
  private:

@@ -9,21 +9,48 @@
 namespace kilokv::engine {
 namespace {
 
-constexpr std::uint64_t kCapacityMin = 64;
-constexpr std::uint64_t kCapacityMax = std::numeric_limits<std::uint32_t>::max() - (std::uint64_t{1} << 20);
-std::uint64_t capacity_for(std::uint64_t records) { return std::max(records * 5 / 4 + 1, kCapacityMin); }
+constexpr std::size_t kCapacityMin = 64;
+constexpr std::size_t kCapacityMax = std::numeric_limits<std::uint32_t>::max() - (std::size_t{1} << 20);
 
-// Overflow slots. A run that needs more gets more. At a load of 0.84, one of 10^10 tables needs more.
+// Overflow slots. A run that needs more gets more. At a load of 0.86, one of 10^8 tables needs more.
 constexpr std::uint32_t kOverflowSlots = 64;
 constexpr std::size_t slots_of(std::size_t capacity) { return 1 + capacity + kOverflowSlots; }
 
-// While the table grows, each insert owes the move of so many slots. A growth then ends before the table has 0.84
+// The numbers of records with which a table takes the memory of a growth, with which it grows, and with which it grows
+// even if it does not have the memory yet.
+constexpr std::size_t records_with_memory(std::size_t capacity) { return capacity * 19 / 25; }
+constexpr std::size_t records_of(std::size_t capacity) { return capacity * 4 / 5; }
+constexpr std::size_t records_at_most(std::size_t capacity) { return capacity * 41 / 50; }
+
+// A large table has whole huge pages, of slots, and from some size on of what is beside them (base/growing_array.hpp).
+constexpr std::size_t kPageSlots = (std::size_t{2} << 20) / sizeof(Slot);
+constexpr std::size_t kPagesMin = 8;
+constexpr std::size_t kPagesOfBesides = 4;
+constexpr std::size_t unit_of(std::size_t slots) {
+  if (slots < kPagesMin * kPageSlots) return 1;
+  return slots < kPagesMin * kPagesOfBesides * kPageSlots ? kPageSlots : kPagesOfBesides * kPageSlots;
+}
+
+// The table takes no more memory until it has more records.
+std::size_t capacity_for(std::size_t records) {
+  const std::size_t slots = slots_of(std::max(records * 25 / 19 + 1, kCapacityMin)), unit = unit_of(slots);
+  return (slots + unit - 1) / unit * unit - slots_of(0);
+}
+
+// A fifth more, but at least an eighth: a growth has ended before the next one takes its memory.
+std::size_t next_capacity(std::size_t capacity) {
+  const std::size_t wanted = slots_of(capacity * 6 / 5 + 1), unit = unit_of(wanted);
+  const std::size_t rounded = wanted / unit * unit;
+  return (8 * rounded < 9 * slots_of(capacity) ? rounded + unit : rounded) - slots_of(0);
+}
+
+// While the table grows, each insert owes the move of so many slots. A growth then ends before the table has 0.86
 // records for each old home. The moves are made in bursts, because a burst reads and writes sequentially.
 constexpr std::uint32_t kSlotsPerInsert = 32;
 constexpr std::uint32_t kBurstSlots = 2048;
 
 // A thread costs more than the page faults of a smaller growth.
-constexpr std::size_t kAheadBytesMin = std::size_t{4} << 20;
+constexpr std::size_t kAheadBytesMin = std::size_t{1} << 20;
 
 // How many ids are looked up side by side. The cache lines of their slots fit into the caches together.
 constexpr std::uint32_t kChunkIds = 512;
@@ -77,28 +104,37 @@ bool find_chunk(const TableRef& whole, const KeyId* ids, std::uint32_t count, st
 }
 
 // Addresses for a table of so many records, and for much overflow.
-std::size_t slots_reserved(std::size_t records_max) { return records_max * 5 / 3 + (std::size_t{1} << 16); }
+std::size_t slots_reserved(std::size_t records_max) { return records_max * 5 / 3 + (std::size_t{1} << 19); }
 
 }  // namespace
 
 RecordTable::RecordTable(std::size_t expected_records, std::size_t records_max)
-    : slots_(slots_reserved(records_max)),
-      key_refs_(slots_reserved(records_max)),
-      chunks_(slots_reserved(records_max)) {
-  const std::uint64_t capacity = capacity_for(expected_records);
+    : slots_(slots_reserved(records_max)), besides_(slots_reserved(records_max)) {
+  const std::size_t capacity = capacity_for(expected_records);
   KILOKV_CHECK(capacity <= kCapacityMax);
   memory_capacity_ = ref_.lower = ref_.upper = static_cast<std::uint32_t>(capacity);
   end_ = static_cast<std::uint32_t>(slots_of(capacity));
-  size_next_ = records_before_growth(capacity);
+  size_next_ = records_with_memory(capacity);
   take_memory(end_);
 }
 
 void RecordTable::take_memory(std::size_t slots) {
   ahead_.stop();
   slots_.grow(slots);
-  key_refs_.grow(slots);
-  chunks_.grow(slots);
+  besides_.grow(slots);
   ref_.slots = slots_.data();
+}
+
+void RecordTable::advance_growth() {
+  if (memory_capacity_ == capacity()) {
+    prepare_growth();
+    size_next_ = records_of(capacity());
+  } else if (!ahead_.is_done() && size_ < records_at_most(capacity())) {
+    size_next_ = size_ + capacity() / 1024 + 1;
+  } else {
+    start_growth();
+    size_next_ = records_with_memory(capacity());
+  }
 }
 
 void RecordTable::prepare_growth() {
@@ -107,18 +143,19 @@ void RecordTable::prepare_growth() {
   memory_capacity_ = static_cast<std::uint32_t>(wanted);
   const std::size_t slots = slots_of(wanted);
   if (slots <= slots_.size()) return;  // the overflow slots have it already
-  const auto bytes = [this] { return std::array{slots_.bytes(), key_refs_.bytes(), chunks_.bytes()}; };
+  const auto bytes = [this] { return std::array{slots_.bytes(), besides_.bytes()}; };
   const auto before = bytes();
   take_memory(slots);
   if (slots_.bytes() - before[0] < kAheadBytesMin) return;
   const auto part = [&before](std::size_t column, auto& array) {
     return std::as_writable_bytes(std::span(array.data(), array.size())).subspan(before[column]);
   };
-  ahead_.take({part(0, slots_), part(1, key_refs_), part(2, chunks_)});
+  ahead_.take({part(0, slots_), part(1, besides_)});
 }
 
 void RecordTable::start_growth() {
   KILOKV_CHECK(!growing());
+  ahead_.stop();
   not_moved_ = ref_.lower;
   owed_ = 0;
   ref_.upper = memory_capacity_;
@@ -153,7 +190,7 @@ void RecordTable::move_run() {
   for (std::uint32_t i = not_moved_ + 1; occupied(i); ++i) take_out(i);
   for (; occupied(not_moved_); --not_moved_) take_out(not_moved_);
   set_boundary();
-  for (const Row& row : run_) place(row);
+  for (const Row& row : run_) put(find_free(row.slot.id), row);
 }
 
 void RecordTable::take_out(std::uint32_t slot) {
@@ -166,44 +203,39 @@ void RecordTable::set_boundary() { ref_.boundary = ((std::uint64_t{not_moved_} <
 
 std::size_t RecordTable::memory_of(std::size_t capacity) {
   const std::size_t slots = slots_of(capacity);
-  return slots * (sizeof(Slot) + 2 * sizeof(std::uint32_t));
+  return slots * (sizeof(Slot) + sizeof(Beside));
 }
 
 std::size_t RecordTable::memory_until(std::size_t capacity, std::size_t records) {
-  while (records > records_before_growth(capacity)) capacity = next_capacity(capacity);
+  while (records > records_with_memory(capacity)) capacity = next_capacity(capacity);
   return memory_of(capacity);
 }
 
-std::uint32_t RecordTable::place(const Row& row) {
-  std::uint32_t i = ref_.home(row.slot.id.high);
+// Returns the slot for a new record with this id.
+std::uint32_t RecordTable::find_free(KeyId id) {
+  std::uint32_t i = ref_.home(id.high);
   while (occupied(i)) ++i;
   if (i + 1 == end_) {  // the last slot stays empty
     end_ += kOverflowSlots;
-    if (end_ > slots_.size()) take_memory(end_);
+    take_memory(std::max<std::size_t>(end_, slots_.size()));
   }
-  put(i, row);
   return i;
 }
 
 void RecordTable::put(std::uint32_t slot, const Row& row) {
   slots_[slot] = row.slot;
-  key_refs_[slot] = row.key_ref;
-  chunks_[slot] = row.chunk;
+  besides_[slot] = row.beside;
 }
 
 std::uint32_t RecordTable::insert(KeyId id, std::uint32_t key_ref) {
-  if (size_ == size_next_) [[unlikely]] {
-    if (memory_capacity_ == capacity()) {
-      prepare_growth();
-      size_next_ = records_of(capacity());
-    } else {
-      start_growth();
-      size_next_ = records_before_growth(capacity());
-    }
-  }
+  if (size_ >= size_next_) [[unlikely]]
+    advance_growth();
   if (growing()) pay_for_growth();
   ++size_;
-  return place({{id, {}}, key_ref, 0});
+  const std::uint32_t slot = find_free(id);
+  slots_[slot].id = id;
+  besides_[slot].key_ref = key_ref;
+  return slot;
 }
 
 void RecordTable::erase(std::uint32_t slot) {

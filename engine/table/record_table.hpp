@@ -10,14 +10,14 @@
 // lower, so moved records do not get in the way of the others. A boundary hash says which records have moved: those
 // with a hash of at least the boundary have their home by the new capacity, and the others by the old one. At no time
 // are there two copies of a column. Before the table grows, a thread takes the memory that the growth will need
-// (platform/memory_ahead.hpp).
+// (platform/memory_ahead.hpp). The growth waits for the thread until the table has 0.82 records for each home.
 //
 // Invariants: no slot between a home and the record's slot is empty. Slot 0 and the last slot never have a key. All
 // bits of slot 0 are zero. It stands for every key that is not in the table, so that readers need no branch. Slot
 // indices are stable until the next insert or erase.
 //
-// The host keeps two more columns beside the slots: key_ref (where the key's bytes are, table/key_arena.hpp), and chunk
-// (the chunk of the ordered index that has the key).
+// The host keeps more beside the slots: key_ref (where the key's bytes are, table/key_arena.hpp), and chunk (the chunk
+// of the ordered index that has the key).
 //
 // Thread safety: none. Source: linear probing with backward-shift deletion, Knuth vol. 3, 6.4, algorithm R.
 #pragma once
@@ -95,9 +95,9 @@ class RecordTable {
   // All records are in slots below this one.
   std::uint32_t end_slot() const { return end_; }
 
-  std::uint32_t key_ref(std::uint32_t slot) const { return key_refs_[slot]; }
-  std::uint32_t chunk(std::uint32_t slot) const { return chunks_[slot]; }
-  void set_chunk(std::uint32_t slot, std::uint32_t chunk) { chunks_[slot] = chunk; }
+  std::uint32_t key_ref(std::uint32_t slot) const { return besides_[slot].key_ref; }
+  std::uint32_t chunk(std::uint32_t slot) const { return besides_[slot].chunk; }
+  void set_chunk(std::uint32_t slot, std::uint32_t chunk) { besides_[slot].chunk = chunk; }
   // Calls f(slot) for each record whose id has this highest quarter.
   template <class F>
   void for_each_of(std::uint32_t id_highest, const F& f) const {
@@ -117,23 +117,22 @@ class RecordTable {
   // The capacity for which the table has the memory. The table takes the memory of a growth before it grows.
   std::uint32_t memory_capacity() const { return memory_capacity_; }
   bool growing() const { return not_moved_ > 0; }
-  std::size_t memory_bytes() const { return slots_.bytes() + key_refs_.bytes() + chunks_.bytes(); }
+  std::size_t memory_bytes() const { return slots_.bytes() + besides_.bytes(); }
 
  private:
   static constexpr std::size_t kRecordsReserved = std::size_t{1} << 31;
 
+  struct Beside {
+    std::uint32_t key_ref, chunk;
+  };
   // All that the table has of a record.
   struct Row {
     Slot slot;
-    std::uint32_t key_ref, chunk;
+    Beside beside;
   };
 
-  static std::size_t next_capacity(std::size_t capacity) { return capacity * 6 / 5 + 1; }
-  // The number of records with which a table grows, and with which it takes the memory for that.
-  static std::size_t records_of(std::size_t capacity) { return capacity * 4 / 5; }
-  static std::size_t records_before_growth(std::size_t capacity) { return capacity * 19 / 25; }
-
   void take_memory(std::size_t slots);
+  void advance_growth();
   void prepare_growth();
   void start_growth();
   void pay_for_growth();
@@ -141,22 +140,22 @@ class RecordTable {
   void move_run();
   void take_out(std::uint32_t slot);
   void set_boundary();
-  std::uint32_t place(const Row& row);
+  std::uint32_t find_free(KeyId id);
   void put(std::uint32_t slot, const Row& row);
-  Row row(std::uint32_t slot) const { return {slots_[slot], key_refs_[slot], chunks_[slot]}; }
+  Row row(std::uint32_t slot) const { return {slots_[slot], besides_[slot]}; }
 
   TableRef ref_;
   std::uint32_t end_ = 0;
   std::uint32_t memory_capacity_ = 0;
   std::size_t size_ = 0;
-  std::size_t size_next_ = 0;  // with so many records, the table prepares a growth or starts it
+  std::size_t size_next_ = 0;  // with so many records, the table takes the next step of a growth
 
   std::uint32_t not_moved_ = 0;  // slots from 1 to this one have not moved; 0: the table does not grow
   std::uint32_t owed_ = 0;       // slots that inserts have to move
   std::vector<Row> run_;         // of move_run()
 
   GrowingArray<Slot> slots_;
-  GrowingArray<std::uint32_t> key_refs_, chunks_;
+  GrowingArray<Beside> besides_;
   MemoryAhead ahead_;  // ends before the columns
 };
 

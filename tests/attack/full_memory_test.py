@@ -475,8 +475,7 @@ def report_of(load):
 
 
 def open_accounts(server, accounts_max):
-    """Opens accounts until the data takes nearly half of its part, and returns their number. When the table grows, the old
-    and the new one are there, so more accounts would not fit."""
+    """Opens accounts until the data takes nearly half of its part, and returns their number."""
     accounts = 100000
     report_of(bench(server, accounts, 1, "--batch-size", "8192"))
     accounts = min(int(accounts * 0.45 / Parts(server).look()["data"]), accounts_max)
