@@ -35,6 +35,12 @@ struct SlotImage {
   Cell before;
 };
 
+// A key that gets a record. `id`: the id of the key.
+struct NewKey {
+  KeyId id;
+  std::string_view key;
+};
+
 // Bytes of memory. `index`: the key order, the queue of tombstones and the list of changed records.
 struct StoreMemory {
   std::size_t table = 0, keys = 0, index = 0, values = 0;
@@ -69,9 +75,13 @@ class RecordStore {
   std::uint32_t find(std::string_view key) const { return table_.find(hash_key(key, secret_)); }
   std::string_view key(std::uint32_t slot) const { return keys_.view(table_.key_ref(slot)); }
 
-  // Adds a key that was never written. False: the table or the arena is full, and nothing has changed. Requires: `id`
-  // is the key's id and not in the table. Slot indices move.
-  bool insert(KeyId id, std::string_view key);
+  // Adds keys that were never written. False: the table or the arena is full, and nothing has changed. Requires: the keys
+  // are in key order, each once, and not in the table. Slot indices move.
+  bool insert(std::span<const NewKey> keys);
+  bool insert(KeyId id, std::string_view key) {
+    const NewKey one{id, key};
+    return insert({&one, 1});
+  }
   std::size_t records_max() const { return records_max_; }
   // Removes a key. Slot indices move. Requires: its record is settled as absent.
   void remove(std::uint32_t slot);
@@ -163,7 +173,8 @@ class RecordStore {
     return table_[slot].cell.tag == make_tag(version, ValueType::absent);
   }
   void queue_tombstones();
-  Version take_over(std::uint32_t chunk);
+  bool add_keys(std::span<const NewKey> keys);
+  void take_over(std::span<const KeyPlace> moved);
   void touch(std::uint32_t slot);
   void tell_touched() const;
   void mark(std::uint32_t slot, bool summarized);
@@ -181,6 +192,12 @@ class RecordStore {
   BlobStore blobs_;
   Wide hash_ = 0;
   std::size_t live_ = 0, tombstones_ = 0;
+  // Of the insert() in progress, for each new key: reference, slot and chunk.
+  std::vector<std::uint32_t> new_refs_, new_slots_, new_chunks_;
+  // Keys that a split moved to another chunk, and their ids and slots.
+  std::vector<KeyPlace> moved_;
+  std::vector<KeyId> moved_ids_;
+  std::vector<std::uint32_t> moved_slots_;
   TombstoneQueue tombstone_queue_;
   std::vector<Tombstone> new_tombstones_;  // of the settle() in progress
   // The highest quarters of the ids of dirty records, in the order in which the records became dirty. A quarter finds
