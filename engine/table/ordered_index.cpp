@@ -31,13 +31,14 @@ std::size_t parts_of(std::size_t items, std::size_t most) { return (items + most
 }  // namespace
 
 OrderedIndex::Place OrderedIndex::locate(std::string_view key) const {
-  const SortedKeys::Sought among_groups = separators_.seek(key, *keys_);
-  const std::size_t g = separators_.upper_bound(among_groups, *keys_);
+  return locate(key, separators_.upper_bound(separators_.seek(key, *keys_), *keys_));
+}
+
+OrderedIndex::Place OrderedIndex::locate(std::string_view key, std::size_t g) const {
   const Group& group = groups_[order_[g]];
-  const SortedKeys::Sought among_chunks = group.separators.seek(key, *keys_);
-  const std::size_t c = group.separators.upper_bound(among_chunks, *keys_);
-  if (c > 0) return {g, c, group.separators.shared_with(among_chunks, c - 1, *keys_)};
-  if (g > 0) return {g, c, separators_.shared_with(among_groups, g - 1, *keys_)};
+  const SortedKeys::Sought sought = group.separators.seek(key, *keys_);
+  const std::size_t c = group.separators.upper_bound(sought, *keys_);
+  if (c > 0) return {g, c, group.separators.shared_with(sought, c - 1, *keys_)};
   const SortedKeys& first = chunks_[group.chunks.front()];
   return {g, c, first.empty() ? 0 : SortedKeys::shared_bytes(key, keys_->view(first[0]))};
 }
@@ -87,55 +88,76 @@ void OrderedIndex::split_group(std::size_t position) {
 
 // Adds the runs from the last to the first, so that chunks that are added leave the places of the others as they are. A
 // group may have too many chunks until all of its runs are there.
-void OrderedIndex::insert(std::span<const std::uint32_t> key_refs, std::uint32_t* chunks,
+void OrderedIndex::insert(std::span<const std::uint32_t> key_refs, bool live, std::uint32_t* chunks,
                           std::vector<KeyPlace>* moved) {
   find_runs(key_refs);
+  constexpr std::size_t kPreparedAhead = 4;
+  std::size_t not_prepared = runs_.size();
   for (std::size_t i = runs_.size(); i-- > 0;) {
-    prefetch_run(i);
+    for (; not_prepared > 0 && not_prepared + kPreparedAhead > i; --not_prepared)
+      prepare_run(key_refs, not_prepared - 1);
     const Run& run = runs_[i];
-    add_run(key_refs, run, chunks, moved);
+    add_run(key_refs, live, run, chunks, moved);
     if (i == 0 || runs_[i - 1].at.group != run.at.group) split_group(run.at.group);
   }
 }
 
 void OrderedIndex::find_runs(std::span<const std::uint32_t> key_refs) {
   runs_.clear();
+  Place at{};
+  std::string_view group_end;  // the first key of the next group; empty: there is none, or no group was looked at yet
   for (std::uint32_t k = 0; k < key_refs.size(); ++k) {
-    const Place at = locate(keys_->view(key_refs[k]));
-    if (!runs_.empty() && runs_.back().at.group == at.group && runs_.back().at.chunk == at.chunk) {
+    const std::string_view key = keys_->view(key_refs[k]);
+    const std::size_t chunk = at.chunk, group = at.group;
+    if (k == 0 || (!group_end.empty() && key >= group_end)) {
+      at = locate(key);
+      group_end = at.group < separators_.size() ? keys_->view(separators_[at.group]) : std::string_view();
+    } else {
+      at = locate(key, group);
+    }
+    if (k > 0 && at.group == group && at.chunk == chunk) {
       Run& run = runs_.back();
       run.at.shared = std::min(run.at.shared, at.shared);
       run.end = k + 1;
     } else {
-      runs_.push_back({at, groups_[order_[at.group]].chunks[at.chunk], k, k + 1});
+      runs_.push_back({at, groups_[order_[at.group]].chunks[at.chunk], k, k + 1, 0});
     }
   }
 }
 
-// Asks for the chunks of runs that come later: first where their keys are, then the keys.
-void OrderedIndex::prefetch_run(std::size_t run) const {
-  constexpr std::size_t kChunksAhead = 12, kKeysAhead = 4;
+// Finds the place of the run's first key in its chunk. The runs that come next need memory that is far away, so their
+// chunks are asked for in the order in which they need it: first where the keys are, then heads, then what an insert
+// moves.
+void OrderedIndex::prepare_run(std::span<const std::uint32_t> key_refs, std::size_t run) {
+  constexpr std::size_t kChunksAhead = 16, kHeadsAhead = 8;
   if (run >= kChunksAhead) {
     const std::uint32_t chunk = runs_[run - kChunksAhead].chunk;
     prefetch_for_write(&chunks_[chunk]);
     prefetch_for_write(&masks_[chunk]);
+    prefetch_for_write(&summaries_[chunk]);
   }
-  if (run >= kKeysAhead) chunks_[runs_[run - kKeysAhead].chunk].prefetch();
+  if (run >= kHeadsAhead) chunks_[runs_[run - kHeadsAhead].chunk].prefetch_heads();
+  SortedKeys& keys = chunks_[runs_[run].chunk];
+  keys.limit_prefix(runs_[run].at.shared, *keys_);
+  const SortedKeys::Sought first = keys.seek_with_prefix(keys_->view(key_refs[runs_[run].begin]));
+  runs_[run].position = static_cast<std::uint32_t>(keys.lower_bound(first, *keys_));
+  keys.prefetch_refs(runs_[run].position);
 }
 
-void OrderedIndex::add_run(std::span<const std::uint32_t> key_refs, const Run& run, std::uint32_t* chunks,
+void OrderedIndex::add_run(std::span<const std::uint32_t> key_refs, bool live, const Run& run, std::uint32_t* chunks,
                            std::vector<KeyPlace>* moved) {
+  if (live) count_live(run.chunk, run.end - run.begin);
   SortedKeys& keys = chunks_[run.chunk];
-  keys.limit_prefix(run.at.shared, *keys_);
   if (keys.empty() || keys.size() + run.end - run.begin > kChunkKeysMax) {
     const bool at_end = merge_run(key_refs, run);
-    return spread_run(run, at_end, chunks, moved);
+    return spread_run(run, live, at_end, chunks, moved);
   }
   for (std::uint32_t k = run.begin; k < run.end; ++k) {
     const SortedKeys::Sought key = keys.seek_with_prefix(keys_->view(key_refs[k]));
-    const std::size_t position = keys.lower_bound(key, *keys_);
+    const std::size_t position = k == run.begin ? run.position : keys.lower_bound(key, *keys_);
     keys.insert(position, key_refs[k], key.head, kChunkKeysMax);
     masks_[run.chunk].insert(position);
+    masks_[run.chunk].set(position, live);
     chunks[k] = run.chunk;
   }
 }
@@ -168,7 +190,8 @@ bool OrderedIndex::merge_run(std::span<const std::uint32_t> key_refs, const Run&
 
 // Spreads the merged keys over the run's chunk and new chunks after it. If keys come in order, the chunks stay full but
 // for one key each.
-void OrderedIndex::spread_run(const Run& run, bool at_end, std::uint32_t* chunks, std::vector<KeyPlace>* moved) {
+void OrderedIndex::spread_run(const Run& run, bool live, bool at_end, std::uint32_t* chunks,
+                              std::vector<KeyPlace>* moved) {
   const std::span<const std::uint32_t> refs(merged_refs_), heads(merged_heads_);
   const std::size_t prefix = chunks_[run.chunk].prefix(), parts = parts_of(refs.size(), kChunkKeysMax);
   for (std::size_t part = 0, begin = 0; begin < refs.size(); ++part) {
@@ -177,18 +200,18 @@ void OrderedIndex::spread_run(const Run& run, bool at_end, std::uint32_t* chunks
     if (at_end) size = left <= kChunkKeysMax ? left : kChunkKeysMax - 1;
     const std::uint32_t chunk = part == 0 ? run.chunk : new_chunk(order_[run.at.group]);
     chunks_[chunk].assign(refs.subspan(begin, size), heads.subspan(begin, size), prefix, *keys_);
-    LiveMask live;
+    LiveMask mask;
     for (std::size_t i = 0; i < size; ++i) {
       const std::uint32_t from = merged_from_[begin + i];
-      live.set(i, from == kOldLive);
+      mask.set(i, from == kOldLive || (from < kOld && live));
       if (from < kOld) {
         chunks[from] = chunk;
       } else if (part > 0) {
         moved->push_back({refs[begin + i], chunk});
       }
     }
-    masks_[chunk] = live;
-    summaries_[chunk].live = live.count();
+    masks_[chunk] = mask;
+    summaries_[chunk].live = mask.count();
     if (part > 0) {
       Group& group = groups_[order_[run.at.group]];
       group.chunks.insert(at_position(group.chunks, run.at.chunk + part), chunk);
@@ -204,7 +227,11 @@ void OrderedIndex::erase(std::uint32_t key_ref) {
   const std::uint32_t number = groups_[order_[at.group]].chunks[at.chunk];
   SortedKeys& chunk = chunks_[number];
   const std::size_t position = lower_bound(chunk, key);
-  KILOKV_CHECK(position < chunk.size() && chunk[position] == key_ref && !masks_[number].has(position));
+  KILOKV_CHECK(position < chunk.size() && chunk[position] == key_ref);
+  if (masks_[number].has(position)) {
+    masks_[number].set(position, false);
+    count_live(number, static_cast<std::uint32_t>(-1));
+  }
   masks_[number].erase(position);
   chunk.erase(position);
   if (chunk.empty() && at.group + at.chunk > 0) return remove_chunk(at);

@@ -56,11 +56,11 @@ class OrderedIndex {
     groups_[order_.front()].chunks.push_back(new_chunk(order_.front()));
   }
 
-  // Adds keys. They count as never written. Puts the chunk of each into `chunks`, and the keys that went from a chunk to
-  // a new one into `moved`. The caller then reports the versions of these to their new chunks (raise). Requires: the
-  // keys are in key order, in the arena, and not in the index.
-  void insert(std::span<const std::uint32_t> key_refs, std::uint32_t* chunks, std::vector<KeyPlace>* moved);
-  // Removes a key. Requires: the key is in the index, still in the arena, and not live.
+  // Adds keys, all of them live or none. Puts the chunk of each into `chunks`, and the keys that went from a chunk to a
+  // new one into `moved`. The caller then reports the versions of these to their new chunks (raise). Requires: the keys
+  // are in key order, in the arena, and not in the index.
+  void insert(std::span<const std::uint32_t> key_refs, bool live, std::uint32_t* chunks, std::vector<KeyPlace>* moved);
+  // Removes a key. Requires: the key is in the index and still in the arena.
   void erase(std::uint32_t key_ref);
 
   // A record of the chunk now has this version.
@@ -81,9 +81,7 @@ class OrderedIndex {
   // A record of the chunk became live, or is no longer live. Requires: it was not as it is now, and its key is there.
   void set_live(std::uint32_t chunk, std::uint32_t key_ref, bool live) {
     masks_[chunk].set(chunks_[chunk].position_of(key_ref), live);
-    const auto one = static_cast<std::uint32_t>(live ? 1 : -1);
-    summaries_[chunk].live += one;
-    groups_[summaries_[chunk].group].summary.live += one;
+    count_live(chunk, static_cast<std::uint32_t>(live ? 1 : -1));
   }
   RangeSummary summary(std::uint32_t chunk) const { return {summaries_[chunk].newest, summaries_[chunk].live}; }
 
@@ -158,6 +156,7 @@ class OrderedIndex {
     Place at;                  // `shared`: the least of all these keys
     std::uint32_t chunk;       // number
     std::uint32_t begin, end;  // positions among the new keys
+    std::uint32_t position;    // of the first of them in the chunk
   };
 
   static constexpr std::size_t kChunkKeysMax = LiveMask::kPositions;
@@ -166,16 +165,21 @@ class OrderedIndex {
 
   // The chunk that holds the key, or into which the key would go.
   Place locate(std::string_view key) const;
+  Place locate(std::string_view key, std::size_t group) const;
   // Position of the first key of the chunk that is not less than `key`.
   std::size_t lower_bound(const SortedKeys& chunk, std::string_view key) const {
     return chunk.lower_bound(chunk.seek(key, *keys_), *keys_);
   }
+  void count_live(std::uint32_t chunk, std::uint32_t keys) {
+    summaries_[chunk].live += keys;
+    groups_[summaries_[chunk].group].summary.live += keys;
+  }
   void find_runs(std::span<const std::uint32_t> key_refs);
-  void prefetch_run(std::size_t run) const;
-  void add_run(std::span<const std::uint32_t> key_refs, const Run& run, std::uint32_t* chunks,
+  void prepare_run(std::span<const std::uint32_t> key_refs, std::size_t run);
+  void add_run(std::span<const std::uint32_t> key_refs, bool live, const Run& run, std::uint32_t* chunks,
                std::vector<KeyPlace>* moved);
   bool merge_run(std::span<const std::uint32_t> key_refs, const Run& run);
-  void spread_run(const Run& run, bool at_end, std::uint32_t* chunks, std::vector<KeyPlace>* moved);
+  void spread_run(const Run& run, bool live, bool at_end, std::uint32_t* chunks, std::vector<KeyPlace>* moved);
   void replace_separator(Place at, std::uint32_t key_ref);
   std::uint32_t new_group();
   std::uint32_t new_chunk(std::uint32_t group);

@@ -14,23 +14,22 @@ RecordStore::~RecordStore() {
   }
 }
 
-bool RecordStore::insert(std::span<const NewKey> keys) {
+// The index comes before the table, so that each new record gets its chunk while its slot is near.
+bool RecordStore::insert(std::span<const NewKey> keys, bool listed) {
   constexpr std::size_t kAhead = 16;
   if (keys.size() > records_max_ - table_.size() || !add_keys(keys)) return false;
-  new_slots_.resize(keys.size());
   new_chunks_.resize(keys.size());
+  moved_.clear();
+  index_.insert(new_refs_, listed, new_chunks_.data(), &moved_);
+  take_over(moved_);
+  const std::uint32_t capacity = table_.capacity();
+  new_slots_.resize(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (i + kAhead < keys.size()) table_.prefetch_slot(table_.ref().home(keys[i + kAhead].id.high));
     new_slots_[i] = table_.insert(keys[i].id, new_refs_[i]);
+    table_.set_chunk(new_slots_[i], new_chunks_[i]);
   }
-  moved_.clear();
-  index_.insert(new_refs_, new_chunks_.data(), &moved_);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    // A later insert may have moved the slot.
-    const bool stayed = table_[new_slots_[i]].id == keys[i].id;
-    table_.set_chunk(stayed ? new_slots_[i] : table_.find(keys[i].id), new_chunks_[i]);
-  }
-  take_over(moved_);
+  if (table_.capacity() != capacity) new_slots_.clear();  // slots moved
   return true;
 }
 
@@ -132,7 +131,7 @@ void RecordStore::settle_images(std::span<const SlotImage> images, Version ignor
       if (kHashes)
         hash += record_digest(now.id, after.tag, {after.word, 0}) - record_digest(now.id, before.tag, {before.word, 0});
     } else {
-      if (!summarized) count_in_chunk(slot, before, after);
+      if (!summarized && is_listed(before) != is_listed(after)) set_listed(slot, is_listed(after));
       if (kHashes) hash += digest(now.id, after) - digest(now.id, before);
       settle_kind(now.id, before, after, batch);
     }

@@ -23,7 +23,7 @@ std::size_t count_below(std::span<const std::uint32_t> sorted, std::uint32_t bou
   while (left > 1) {
     const std::size_t half = left / 2;
     const std::uint32_t item = base[half - 1];
-    base += (kUpTo ? item <= bound : item < bound) ? half : 0;
+    base += half * static_cast<std::size_t>(kUpTo ? item <= bound : item < bound);
     left -= half;
   }
   return static_cast<std::size_t>(base - sorted.data()) + (kUpTo ? *base <= bound : *base < bound);
@@ -37,14 +37,15 @@ std::uint32_t SortedKeys::head_of(std::string_view key, std::size_t prefix) {
            byte_at(key, prefix + 3);
   }
   std::uint32_t head = 0;
-  for (std::size_t at = prefix; at < prefix + kHeadBytes; ++at) head = head << 8 | (at < key.size() ? byte_at(key, at) : 0);
+  for (std::size_t at = prefix; at < prefix + kHeadBytes; ++at)
+    head = head << 8 | (at < key.size() ? byte_at(key, at) : 0);
   return head;
 }
 
 std::size_t SortedKeys::shared_bytes(std::string_view a, std::string_view b) {
   const std::size_t both = std::min(a.size(), b.size());
-  return static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(both), b.begin()).first -
-                                  a.begin());
+  return static_cast<std::size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(both), b.begin()).first - a.begin());
 }
 
 // Without a branch inside a block of references, so that the compiler compares several of them at once.
@@ -57,7 +58,8 @@ std::size_t SortedKeys::position_of(std::uint32_t ref) const {
     for (std::size_t i = 0; i < kBlock; ++i) found |= static_cast<std::uint32_t>(all[begin + i] == ref);
     if (found != 0) break;
   }
-  while (all[begin] != ref) ++begin;
+  while (begin < all.size() && all[begin] != ref) ++begin;
+  KILOKV_CHECK(begin < all.size());
   return begin;
 }
 
@@ -65,8 +67,8 @@ SortedKeys::Sought SortedKeys::seek(std::string_view key, const KeyArena& arena)
   Sought sought{key, prefix_, 0, 0};
   if (prefix_ > 0) {
     const std::string_view prefix = arena.view(refs()[0]).substr(0, prefix_);
-    sought.shared = shared_bytes(key, prefix);
-    if (sought.shared < prefix_) {
+    if (!key.starts_with(prefix)) {
+      sought.shared = shared_bytes(key, prefix);
       const bool is_less = sought.shared == key.size() || byte_at(key, sought.shared) < byte_at(prefix, sought.shared);
       sought.side = is_less ? -1 : 1;
       return sought;
@@ -113,8 +115,8 @@ void SortedKeys::set_prefix(std::size_t bytes, const KeyArena& arena) {
   for (std::size_t i = 0; i < size_; ++i) heads()[i] = head_of(arena.view(refs()[i]), bytes);
 }
 
-// Makes the prefix as long as it can be. Where the first byte of the heads is not the same in all of them, it is as long
-// as it can be already.
+// Makes the prefix as long as it can be. Where the first byte of the heads is not the same in all of them, it is as
+// long as it can be already.
 void SortedKeys::lengthen_prefix(const KeyArena& arena) {
   if (empty() || std::countl_zero(heads().front() ^ heads().back()) < 8) return;
   const std::size_t shared = shared_bytes(arena.view(refs().front()), arena.view(refs().back()));

@@ -26,8 +26,8 @@ class SortedKeys {
   // A key that is looked for, as it compares with the keys here.
   struct Sought {
     std::string_view key;
-    std::size_t shared;    // leading bytes that it shares with all keys here; at most prefix()
-    int side;              // -1: it is less than all keys here; 1: greater; 0: it has their prefix, and `head` decides
+    std::size_t shared;  // leading bytes that it shares with all keys here; at most prefix()
+    int side;            // -1: it is less than all keys here; 1: greater; 0: it has their prefix, and `head` decides
     std::uint32_t head;
   };
 
@@ -70,11 +70,9 @@ class SortedKeys {
   // The keys at position `keep` and after it leave. Returns them.
   SortedKeys cut(std::size_t keep, const KeyArena& arena);
 
-  // Prefetches what a search and an insert read.
-  void prefetch() const {
-    const char* const begin = reinterpret_cast<const char*>(entries_.get());
-    for (std::size_t at = 0; at < memory_bytes(); at += 64) prefetch_for_write(begin + at);
-  }
+  // Prefetches what a search reads, and the references that an insert at this position moves.
+  void prefetch_heads() const { prefetch_lines(heads()); }
+  void prefetch_refs(std::size_t from) const { prefetch_lines(refs().subspan(from)); }
   std::size_t memory_bytes() const { return std::size_t{capacity_} * kEntryBytes; }
 
   static constexpr std::size_t kEntryBytes = 2 * sizeof(std::uint32_t);
@@ -89,6 +87,10 @@ class SortedKeys {
   std::span<const std::uint32_t> heads() const { return {entries_.get(), size_}; }
   std::span<std::uint32_t> refs() { return {entries_.get() + capacity_, size_}; }
   std::span<const std::uint32_t> refs() const { return {entries_.get() + capacity_, size_}; }
+  static void prefetch_lines(std::span<const std::uint32_t> items) {
+    constexpr std::size_t kLine = 64 / sizeof(std::uint32_t);
+    for (std::size_t i = 0; i < items.size() + kLine; i += kLine) prefetch_for_write(items.data() + i);
+  }
   void set_prefix(std::size_t bytes, const KeyArena& arena);
   void lengthen_prefix(const KeyArena& arena);
   void reserve(std::size_t size, std::size_t size_max);

@@ -10,6 +10,8 @@ namespace {
 
 // Bytes of a head by which all keys are sorted at once. The keys of a batch seldom share more than these.
 constexpr std::size_t kSortedBytes = 4;
+// Fewer keys are sorted faster by comparing them.
+constexpr std::size_t kRadixSortMin = 128;
 
 }  // namespace
 
@@ -39,7 +41,8 @@ void NewKeys::sort_by_first_bytes() {
 }
 
 void NewKeys::sort() {
-  if (keys_.size() < 2) return;
+  positions_.resize(keys_.size());
+  if (keys_.empty()) return;
   const std::size_t prefix = shared_prefix();
   entries_.clear();
   for (std::uint32_t i = 0; i < keys_.size(); ++i) {
@@ -49,7 +52,9 @@ void NewKeys::sort() {
   const auto less = [this](const Entry& a, const Entry& b) {
     return a.head != b.head ? a.head < b.head : keys_[a.position].key < keys_[b.position].key;
   };
-  if (!std::is_sorted(entries_.begin(), entries_.end(), less)) {
+  if (entries_.size() < kRadixSortMin) {
+    std::sort(entries_.begin(), entries_.end(), less);
+  } else if (!std::is_sorted(entries_.begin(), entries_.end(), less)) {
     sort_by_first_bytes();
     for (auto begin = entries_.begin(); begin != entries_.end();) {
       auto end = begin + 1;
@@ -62,6 +67,7 @@ void NewKeys::sort() {
   for (const Entry& entry : entries_) {
     const NewKey& key = keys_[entry.position];
     if (sorted_.empty() || sorted_.back().id != key.id) sorted_.push_back(key);
+    positions_[entry.position] = static_cast<std::uint32_t>(sorted_.size() - 1);
   }
   keys_.swap(sorted_);
 }

@@ -22,9 +22,12 @@ class NewKeys {
   // Sorts the keys, and drops those that are there twice.
   void sort();
   std::span<const NewKey> keys() const { return keys_; }
+  // For each key that was added, in the order of add(): its position among keys().
+  std::span<const std::uint32_t> positions() const { return positions_; }
 
  private:
-  // A key, by its position, with the eight bytes after the prefix that all keys share, as a number.
+  // A key, by its position in the order of add(), with the eight bytes after the prefix that all keys share, as a
+  // number.
   struct Entry {
     std::uint64_t head;
     std::uint32_t position;
@@ -35,6 +38,7 @@ class NewKeys {
 
   std::vector<NewKey> keys_, sorted_;
   std::vector<Entry> entries_, other_;
+  std::vector<std::uint32_t> positions_;
 };
 
 }  // namespace kilokv::engine

@@ -18,17 +18,23 @@ bool BatchResolver::insert_missing(const TransactionColumns& columns, RecordStor
     created_.push_back(key);
   }
   new_keys_.sort();
-  if (store->insert(new_keys_.keys())) return true;
+  // In a batch with ranges, each write is reported to the index, and a range must not look at unwritten records.
+  if (store->insert(new_keys_.keys(), columns.range_limit.empty())) return true;
   created_.clear();
   return false;
 }
 
-// Finds the keys that are not in the slot where find_all() found them, because they are new or because inserts moved
-// them.
-void BatchResolver::find_moved(const TransactionColumns& columns, const RecordStore& store) {
-  for (std::size_t k = 0; k < columns.key_id.size(); ++k) {
-    const KeyId id = columns.key_id[k];
-    if (store.table()[slot_of_key_[k]].id != id) slot_of_key_[k] = store.table().find(id);
+// Finds the slots of new keys, and of keys that inserts moved.
+void BatchResolver::find_moved(const TransactionColumns& columns, std::uint32_t absent, const RecordStore& store) {
+  const std::span<const std::uint32_t> slots = store.new_slots();
+  if (slots.empty()) {
+    store.table().find_all(columns.key_id, slot_of_key_.data());
+    return;
+  }
+  for (std::size_t i = 0; i < created_.size(); ++i) slot_of_key_[created_[i]] = slots[new_keys_.positions()[i]];
+  for (std::size_t k = 0; k < slot_of_key_.size(); ++k) {
+    // A guard or a read may name a new key with a key column of its own.
+    if (slot_of_key_[k] == absent) slot_of_key_[k] = store.table().find(columns.key_id[k]);
   }
 }
 
@@ -79,7 +85,7 @@ Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber bat
     if (read_set > 0) {
       find_all(columns, *store, read_set);
     } else if (!created_.empty()) {
-      find_moved(columns, *store);
+      find_moved(columns, store->table().absent_slot(), *store);
     }
   }
   add_values(columns, batch, store);

@@ -47,7 +47,7 @@ class BatchResolver {
  private:
   bool find_all(const TransactionColumns& columns, const RecordStore& store, std::uint32_t read_set);
   bool insert_missing(const TransactionColumns& columns, RecordStore* store);
-  void find_moved(const TransactionColumns& columns, const RecordStore& store);
+  void find_moved(const TransactionColumns& columns, std::uint32_t absent, const RecordStore& store);
   bool is_unwritten(std::uint32_t key, const RecordStore& store) const {
     return store.table()[slot_of_key_[key]].cell.tag == 0;
   }
