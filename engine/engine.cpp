@@ -494,7 +494,8 @@ std::size_t table_bytes_until(std::size_t slots, std::size_t records) {
   return RecordTable::memory_until(slots, records);
 }
 
-// The index keeps a reference to the key, and room for a few more. Two lists of changed records get an entry.
+// The index keeps a reference to the key and its head, and room for a few more. Two lists of changed records get an
+// entry.
 std::size_t new_key_bytes(std::size_t key_bytes) {
   constexpr std::size_t kInIndex = 16;
   return KeyArena::memory_of(key_bytes) + kInIndex;

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/prefetch.hpp"
 #include "engine/base/zeroed_array.hpp"
 #include "engine/table/key_room.hpp"
 
@@ -33,6 +34,7 @@ class KeyArena {
   std::optional<std::uint32_t> add(std::string_view key);
   void remove(std::uint32_t ref);
   std::string_view view(std::uint32_t ref) const;
+  void prefetch(std::uint32_t ref) const { prefetch_for_read(at(ref)); }
   // The memory of the entry of a key with so many bytes.
   static std::size_t memory_of(std::size_t key_bytes) { return units_for(key_bytes) * kUnitBytes; }
   std::size_t memory_bytes() const { return (blocks_.size() - given_back_.size()) * kBlockUnits * kUnitBytes; }

@@ -1,25 +1,26 @@
 // The keys of the table in key order, for ranges. It holds sorted groups of sorted chunks of 32-bit key references
-// (table/key_arena.hpp). A key takes about 6 bytes, or 5 if keys come in order.
+// (table/key_arena.hpp), each with a head of its key (table/sorted_keys.hpp). A key takes about 10 bytes, or 9 if keys
+// come in order.
+//
+// A group has the first keys of its chunks, all but that of its first chunk, as separators. The root has the same of
+// the groups. So the way to a chunk reads only separators.
 //
 // Each chunk and each group knows the newest version and the number of live records in it. A search for changed
 // records, or for records that are not deleted, skips the chunks and groups that have none. Such a search looks at the
 // groups, at the chunks of two groups, and at the keys of a few chunks, however many keys the range has. Each chunk
 // also knows which of its keys are live, so a search for live records looks at no other. The index does not know the
-// records: the record store reports writes (raise, set_live), and looks for the newest version again after a split
-// (summarize).
+// records: the record store reports writes (raise, set_live), and the versions of keys that a split moved.
 //
 // Invariants: a chunk holds the keys from its first key up to the next chunk's first key. A key before all of them goes
 // to the first chunk. Only the first chunk may be empty. No group is empty. `live` is exact, and so are the masks.
-// `newest` is the newest version of a record in it, or of a record that was erased.
+// `newest` is the newest version of a record that is or was in it.
 //
 // Thread safety: none. Host only: ranges are resolved before a batch goes to a device.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "engine/base/types.hpp"
 #include "engine/table/key_arena.hpp"
 #include "engine/table/live_mask.hpp"
+#include "engine/table/sorted_keys.hpp"
 
 namespace kilokv::engine {
 
@@ -36,15 +38,13 @@ struct RangeSummary {
   std::uint32_t live = 0;
 };
 
+// A key, and the chunk that it is in now.
+struct KeyPlace {
+  std::uint32_t key_ref, chunk;
+};
+
 class OrderedIndex {
  public:
-  static constexpr std::uint32_t kNoChunk = std::numeric_limits<std::uint32_t>::max();
-  // The chunk that a key went to. If that chunk was full, some keys of `split` moved to the new chunk `added`. The
-  // caller then replaces the newest versions of both (summarize).
-  struct Inserted {
-    std::uint32_t chunk;
-    std::uint32_t split = kNoChunk, added = kNoChunk;
-  };
   // The versions that raise() replaced.
   struct Newest {
     Version chunk, group;
@@ -56,9 +56,11 @@ class OrderedIndex {
     groups_[order_.front()].chunks.push_back(new_chunk(order_.front()));
   }
 
-  // Adds a key. The key counts as never written. Requires: it is in the arena and not in the index.
-  Inserted insert(std::uint32_t key_ref);
-  // Removes a key. Requires: the key is in the index, still in the arena, and not live.
+  // Adds keys, all of them live or none. Puts the chunk of each into `chunks`, and the keys that went from a chunk to a
+  // new one into `moved`. The caller then reports the versions of these to their new chunks (raise). Requires: the keys
+  // are in key order, in the arena, and not in the index.
+  void insert(std::span<const std::uint32_t> key_refs, bool live, std::uint32_t* chunks, std::vector<KeyPlace>* moved);
+  // Removes a key. Requires: the key is in the index and still in the arena.
   void erase(std::uint32_t key_ref);
 
   // A record of the chunk now has this version.
@@ -78,17 +80,11 @@ class OrderedIndex {
   }
   // A record of the chunk became live, or is no longer live. Requires: it was not as it is now, and its key is there.
   void set_live(std::uint32_t chunk, std::uint32_t key_ref, bool live) {
-    const Chunk& keys = chunks_[chunk];
-    masks_[chunk].set(static_cast<std::size_t>(std::find(keys.begin(), keys.end(), key_ref) - keys.begin()), live);
-    const auto one = static_cast<std::uint32_t>(live ? 1 : -1);
-    summaries_[chunk].live += one;
-    groups_[summaries_[chunk].group].summary.live += one;
+    masks_[chunk].set(chunks_[chunk].position_of(key_ref), live);
+    count_live(chunk, static_cast<std::uint32_t>(live ? 1 : -1));
   }
   RangeSummary summary(std::uint32_t chunk) const { return {summaries_[chunk].newest, summaries_[chunk].live}; }
-  // Replaces a chunk's newest version after a split. The group's summary stays, because the group holds the same keys
-  // as before.
-  void summarize(std::uint32_t chunk, Version newest) { summaries_[chunk].newest = newest; }
-  std::span<const std::uint32_t> keys(std::uint32_t chunk) const { return chunks_[chunk]; }
+  std::span<const std::uint32_t> keys(std::uint32_t chunk) const { return chunks_[chunk].references(); }
   // All chunks have lower numbers. A number that no chunk has stands for a chunk without keys.
   std::uint32_t chunk_numbers() const { return static_cast<std::uint32_t>(chunks_.size()); }
 
@@ -112,9 +108,10 @@ class OrderedIndex {
   // About the same, in constant time. `keys`: how many the index holds.
   std::size_t memory_bytes_of(std::size_t keys) const {
     constexpr std::size_t kAllocation = 16;  // what an allocator adds to a chunk
-    return keys * sizeof(std::uint32_t) +
-           chunks_.size() * (sizeof(Chunk) + sizeof(ChunkSummary) + sizeof(LiveMask) +
-                             kChunkGrowth / 2 * sizeof(std::uint32_t) + kAllocation + sizeof(std::uint32_t));
+    return keys * SortedKeys::kEntryBytes +
+           chunks_.size() * (sizeof(SortedKeys) + sizeof(ChunkSummary) + sizeof(LiveMask) +
+                             SortedKeys::kGrowth / 2 * SortedKeys::kEntryBytes + kAllocation + sizeof(std::uint32_t) +
+                             SortedKeys::kEntryBytes);
   }
 
  private:
@@ -123,14 +120,14 @@ class OrderedIndex {
   void visit(std::string_view from, std::string_view to, const Wanted& wanted, const Next& next, const F& f) const {
     if (!to.empty() && from >= to) return;
     const Place begin = locate(from);
-    const Place last = to.empty() ? Place{order_.size() - 1, groups_[order_.back()].chunks.size() - 1} : locate(to);
+    const Place last = to.empty() ? Place{order_.size() - 1, groups_[order_.back()].chunks.size() - 1, 0} : locate(to);
     for (std::size_t g = begin.group; g <= last.group; ++g) {
       const Group& group = groups_[order_[g]];
       if (!wanted(group.summary)) continue;
       const std::size_t end = g == last.group ? last.chunk + 1 : group.chunks.size();
       for (std::size_t c = g == begin.group ? begin.chunk : 0; c < end; ++c) {
         if (!wanted(summary(group.chunks[c]))) continue;
-        const Chunk& chunk = chunks_[group.chunks[c]];
+        const SortedKeys& chunk = chunks_[group.chunks[c]];
         const bool is_first = g == begin.group && c == begin.chunk;
         const bool is_last = !to.empty() && g == last.group && c == last.chunk;
         const std::size_t keys_end = is_last ? lower_bound(chunk, to) : chunk.size();
@@ -143,7 +140,6 @@ class OrderedIndex {
     }
   }
 
-  using Chunk = std::vector<std::uint32_t>;
   struct ChunkSummary {  // kept apart from the chunk, because every write touches one
     Version newest = 0;
     std::uint32_t live = 0;
@@ -151,34 +147,60 @@ class OrderedIndex {
   };
   struct Group {
     std::vector<std::uint32_t> chunks;
+    SortedKeys separators;  // first keys of the chunks, without the first chunk
     RangeSummary summary;
   };
   struct Place {
     std::size_t group, chunk;  // positions in order_ and in the group's chunks
+    std::size_t shared;        // leading bytes that the key shares with the chunk's first key (SortedKeys::shared_with)
+  };
+  // New keys that go to the same chunk.
+  struct Run {
+    Place at;                  // `shared`: the least of all these keys
+    std::uint32_t chunk;       // number
+    std::uint32_t begin, end;  // positions among the new keys
+    std::uint32_t position;    // of the first of them in the chunk
   };
 
   static constexpr std::size_t kChunkKeysMax = LiveMask::kPositions;
   static constexpr std::size_t kGroupChunksMax = 256;
-  static constexpr std::size_t kChunkGrowth = 8;  // keys
+  static constexpr std::uint32_t kOldLive = 0xFFFFFFFFu, kOld = kOldLive - 1;
 
-  std::string_view first_key(std::uint32_t chunk) const { return keys_->view(chunks_[chunk].front()); }
   // The chunk that holds the key, or into which the key would go.
   Place locate(std::string_view key) const;
+  Place locate(std::string_view key, std::size_t group) const;
   // Position of the first key of the chunk that is not less than `key`.
-  std::size_t lower_bound(const Chunk& chunk, std::string_view key) const;
+  std::size_t lower_bound(const SortedKeys& chunk, std::string_view key) const {
+    return chunk.lower_bound(chunk.seek(key, *keys_), *keys_);
+  }
+  void count_live(std::uint32_t chunk, std::uint32_t keys) {
+    summaries_[chunk].live += keys;
+    groups_[summaries_[chunk].group].summary.live += keys;
+  }
+  void find_runs(std::span<const std::uint32_t> key_refs);
+  void prepare_run(std::span<const std::uint32_t> key_refs, std::size_t run);
+  void add_run(std::span<const std::uint32_t> key_refs, bool live, const Run& run, std::uint32_t* chunks,
+               std::vector<KeyPlace>* moved);
+  bool merge_run(std::span<const std::uint32_t> key_refs, const Run& run);
+  void spread_run(const Run& run, bool live, bool at_end, std::uint32_t* chunks, std::vector<KeyPlace>* moved);
+  void replace_separator(Place at, std::uint32_t key_ref);
   std::uint32_t new_group();
   std::uint32_t new_chunk(std::uint32_t group);
   void split_group(std::size_t position);
-  std::uint32_t split_chunk(Place at, std::size_t keep);
   void remove_chunk(Place at);
 
   const KeyArena* keys_;
-  std::deque<Chunk> chunks_;             // by number; a vector would take up to twice as much
+  std::deque<SortedKeys> chunks_;        // by number; a vector would take up to twice as much
   std::vector<ChunkSummary> summaries_;  // by number
   std::deque<LiveMask> masks_;           // by number; likewise
   std::vector<Group> groups_;            // by number
   std::vector<std::uint32_t> order_;     // of the groups
+  SortedKeys separators_;                // first keys of the groups, without the first group
   std::vector<std::uint32_t> free_chunks_, free_groups_;
+  // Of the insert() in progress: its runs, and a run merged with the keys of its chunk.
+  std::vector<Run> runs_;
+  std::vector<std::uint32_t> merged_refs_, merged_heads_;
+  std::vector<std::uint32_t> merged_from_;  // position among the new keys, or kOld or kOldLive
 };
 
 }  // namespace kilokv::engine

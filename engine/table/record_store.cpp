@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace kilokv::engine {
 
@@ -13,18 +14,23 @@ RecordStore::~RecordStore() {
   }
 }
 
-bool RecordStore::insert(KeyId id, std::string_view key) {
-  if (table_.size() >= records_max_) return false;
-  const std::optional<std::uint32_t> ref = keys_.add(key);
-  if (!ref) return false;
-  const std::uint32_t slot = table_.insert(id, *ref);
-  const OrderedIndex::Inserted inserted = index_.insert(*ref);
-  table_.set_chunk(slot, inserted.chunk);
-  if (inserted.split == OrderedIndex::kNoChunk) return true;
-  const Version newest = index_.summary(inserted.split).newest;
-  const Version added = take_over(inserted.added);
-  index_.summarize(inserted.added, added);
-  if (added >= newest) index_.summarize(inserted.split, take_over(inserted.split));
+// The index comes before the table, so that each new record gets its chunk while its slot is near.
+bool RecordStore::insert(std::span<const NewKey> keys, bool listed) {
+  constexpr std::size_t kAhead = 16;
+  if (keys.size() > records_max_ - table_.size() || !add_keys(keys)) return false;
+  new_chunks_.resize(keys.size());
+  moved_.clear();
+  index_.insert(new_refs_, listed, new_chunks_.data(), &moved_);
+  take_over(moved_);
+  const std::uint32_t capacity = table_.capacity();
+  const bool was_growing = table_.growing();
+  new_slots_.resize(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (i + kAhead < keys.size()) table_.prefetch_slot(table_.ref().home(keys[i + kAhead].id.high));
+    new_slots_[i] = table_.insert(keys[i].id, new_refs_[i]);
+    table_.set_chunk(new_slots_[i], new_chunks_[i]);
+  }
+  if (was_growing || table_.growing() || table_.capacity() != capacity) new_slots_.clear();  // slots may have moved
   return true;
 }
 
@@ -36,16 +42,34 @@ Version RecordStore::newest_of(std::uint32_t chunk) const {
   return newest;
 }
 
-// The keys of this chunk came from a split. Notes for each key that it is in this chunk now. Returns their newest
-// version.
-Version RecordStore::take_over(std::uint32_t chunk) {
-  Version newest = 0;
-  for (const std::uint32_t ref : index_.keys(chunk)) {
-    const std::uint32_t slot = find(keys_.view(ref));
-    table_.set_chunk(slot, chunk);
-    newest = std::max(newest, version_of(table_[slot].cell.tag));
+// Puts the bytes of all these keys into the arena, or of none.
+bool RecordStore::add_keys(std::span<const NewKey> keys) {
+  new_refs_.clear();
+  for (const NewKey& key : keys) {
+    const std::optional<std::uint32_t> ref = keys_.add(key.key);
+    if (!ref) {
+      for (const std::uint32_t added : new_refs_) keys_.remove(added);
+      return false;
+    }
+    new_refs_.push_back(*ref);
   }
-  return newest;
+  return true;
+}
+
+// Notes for keys that a split moved that they are in another chunk now, and tells the index their versions.
+void RecordStore::take_over(std::span<const KeyPlace> moved) {
+  constexpr std::size_t kAhead = 16;
+  moved_ids_.resize(moved.size());
+  moved_slots_.resize(moved.size());
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    if (i + kAhead < moved.size()) keys_.prefetch(moved[i + kAhead].key_ref);
+    moved_ids_[i] = hash_key(keys_.view(moved[i].key_ref), secret_);
+  }
+  table_.find_all(moved_ids_, moved_slots_.data());
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    table_.set_chunk(moved_slots_[i], moved[i].chunk);
+    index_.raise(moved[i].chunk, version_of(table_[moved_slots_[i]].cell.tag));
+  }
 }
 
 void RecordStore::remove(std::uint32_t slot) {
@@ -67,7 +91,7 @@ void RecordStore::count(Cell cell, std::size_t one) {
 
 // A tombstone that the batch itself has replaced is not queued.
 void RecordStore::settle_rare(std::uint32_t slot, Cell before, Cell after, BatchNumber batch, bool summarized) {
-  if (!summarized) count_in_chunk(slot, before, after);
+  if (!summarized && is_listed(before) != is_listed(after)) set_listed(slot, is_listed(after));
   count(before, static_cast<std::size_t>(-1));
   count(after, 1);
   if (!is_live(after) && after.tag != before.tag && table_[slot].cell.tag == after.tag) {

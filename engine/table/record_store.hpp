@@ -29,6 +29,12 @@
 
 namespace kilokv::engine {
 
+// A key that gets a record. `id`: the id of the key.
+struct NewKey {
+  KeyId id;
+  std::string_view key;
+};
+
 // Bytes of memory. `index`: the key order, the queue of tombstones and the list of changed records.
 struct StoreMemory {
   std::size_t table = 0, keys = 0, index = 0, values = 0;
@@ -66,9 +72,17 @@ class RecordStore {
   std::uint32_t find(std::string_view key) const { return table_.find(hash_key(key, secret_)); }
   std::string_view key(std::uint32_t slot) const { return keys_.view(table_.key_ref(slot)); }
 
-  // Adds a key that was never written. False: the table or the arena is full, and nothing has changed. Requires: `id`
-  // is the key's id and not in the table. Slot indices move.
-  bool insert(KeyId id, std::string_view key);
+  // Adds keys that were never written. False: the table or the arena is full, and nothing has changed. Requires: the
+  // keys are in key order, each once, and not in the table. Slot indices move. `listed`: the index counts them as live
+  // from now on, so that the first write need not tell it. Otherwise summarize() must report all writes to them. A key
+  // that stays unwritten must be removed before the next batch.
+  bool insert(std::span<const NewKey> keys, bool listed);
+  bool insert(KeyId id, std::string_view key) {
+    const NewKey one{id, key};
+    return insert({&one, 1}, true);
+  }
+  // The slots of the keys of the last insert(), until slots move. Empty: it moved slots.
+  std::span<const std::uint32_t> new_slots() const { return new_slots_; }
   std::size_t records_max() const { return records_max_; }
   // Removes a key. Slot indices move. Requires: its record is settled as absent.
   void remove(std::uint32_t slot);
@@ -110,13 +124,13 @@ class RecordStore {
     const std::uint32_t chunk = table_.chunk(slot);
     const OrderedIndex::Newest newest = index_.newest(chunk);
     index_.raise(chunk, version_of(after.tag));
-    count_in_chunk(slot, before, after);
+    if (is_live(before) != is_live(after)) set_listed(slot, is_live(after));
     return newest;
   }
   // Takes back the newest summarize() that was not taken back yet.
   void forget_summarized(std::uint32_t slot, Cell before, Cell after, OrderedIndex::Newest newest) {
     const std::uint32_t chunk = table_.chunk(slot);
-    count_in_chunk(slot, after, before);
+    if (is_live(before) != is_live(after)) set_listed(slot, is_live(before));
     index_.restore(chunk, newest);
   }
 
@@ -176,15 +190,17 @@ class RecordStore {
     index_.scan(from, to, wanted, [&](std::uint32_t, std::string_view key) { return f(find(key), key); });
   }
   static bool is_live(Cell cell) { return type_of(cell.tag) != ValueType::absent; }
-  void count_in_chunk(std::uint32_t slot, Cell before, Cell after) {
-    if (is_live(before) == is_live(after)) return;
-    index_.set_live(table_.chunk(slot), table_.key_ref(slot), is_live(after));
+  // Whether the index counts a record with this cell as live, outside of batches with ranges.
+  static bool is_listed(Cell cell) { return cell.tag == 0 || is_live(cell); }
+  void set_listed(std::uint32_t slot, bool listed) {
+    index_.set_live(table_.chunk(slot), table_.key_ref(slot), listed);
   }
   bool is_tombstone(std::uint32_t slot, Version version) const {
     return table_[slot].cell.tag == make_tag(version, ValueType::absent);
   }
   void queue_tombstones();
-  Version take_over(std::uint32_t chunk);
+  bool add_keys(std::span<const NewKey> keys);
+  void take_over(std::span<const KeyPlace> moved);
   void count(Cell cell, std::size_t one);
   // The summaries may lack versions of records.
   bool is_behind() const { return !knows_changed_ || walk_left_ > 0 || !behind_.empty(); }
@@ -199,6 +215,12 @@ class RecordStore {
   BlobStore blobs_;
   Wide hash_ = 0;
   std::size_t live_ = 0, tombstones_ = 0;
+  // Of the insert() in progress, for each new key: reference, slot and chunk.
+  std::vector<std::uint32_t> new_refs_, new_slots_, new_chunks_;
+  // Keys that a split moved to another chunk, and their ids and slots.
+  std::vector<KeyPlace> moved_;
+  std::vector<KeyId> moved_ids_;
+  std::vector<std::uint32_t> moved_slots_;
   TombstoneQueue tombstone_queue_;
   std::vector<Tombstone> new_tombstones_;  // of the batch in progress
   Version newest_ = 0;                     // no record has a higher version

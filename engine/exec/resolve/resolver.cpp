@@ -10,15 +10,32 @@ namespace kilokv::engine {
 
 bool BatchResolver::insert_missing(const TransactionColumns& columns, RecordStore* store) {
   const std::uint32_t absent = RecordTable::absent_slot();
+  new_keys_.clear();
   for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {
     const std::uint32_t key = columns.op_key[i];
     if (!creates_record(static_cast<OpKind>(columns.op_kind[i])) || slot_of_key_[key] != absent) continue;
-    const KeyId id = columns.key_id[key];
-    if (store->table().find(id) != absent) continue;  // the batch names the key twice
-    if (!store->insert(id, columns.key(key))) return false;
-    inserted_.push_back(id);
+    new_keys_.add(columns.key_id[key], columns.key(key));
+    created_.push_back(key);
   }
-  return true;
+  new_keys_.sort();
+  // In a batch with ranges, each write is reported to the index, and a range must not look at unwritten records.
+  if (store->insert(new_keys_.keys(), columns.range_limit.empty())) return true;
+  created_.clear();
+  return false;
+}
+
+// Finds the slots of new keys, and of keys that inserts moved.
+void BatchResolver::find_moved(const TransactionColumns& columns, std::uint32_t absent, const RecordStore& store) {
+  const std::span<const std::uint32_t> slots = store.new_slots();
+  if (slots.empty()) {
+    store.table().find_all(columns.key_id, slot_of_key_.data());
+    return;
+  }
+  for (std::size_t i = 0; i < created_.size(); ++i) slot_of_key_[created_[i]] = slots[new_keys_.positions()[i]];
+  for (std::size_t k = 0; k < slot_of_key_.size(); ++k) {
+    // A guard or a read may name a new key with a key column of its own.
+    if (slot_of_key_[k] == absent) slot_of_key_[k] = store.table().find(columns.key_id[k]);
+  }
 }
 
 void BatchResolver::add_values(const TransactionColumns& columns, BatchNumber batch, RecordStore* store) {
@@ -55,35 +72,40 @@ bool BatchResolver::find_all(const TransactionColumns& columns, const RecordStor
 
 Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store,
                               std::uint32_t read_set) {
-  inserted_.clear();
+  created_.clear();
   slot_of_key_.resize(columns.key_id.size());
   if (!find_all(columns, *store, read_set)) {
     if (!insert_missing(columns, store)) {
-      const std::size_t records = store->table().size() - inserted_.size();
-      forget_unwritten(store);
       return Status::exhausted(
           ErrorReason::table_full,
           {"records", std::to_string(store->records_max()) + " records and 16 GiB of keys",
-           std::to_string(records) + " records before the new keys of a batch", "--table-records-max"},
+           std::to_string(store->table().size()) + " records before the new keys of a batch", "--table-records-max"},
           Status::kNoRetry);  // a delete leaves a tombstone, so nothing frees keys soon
     }
-    if (!inserted_.empty()) find_all(columns, *store, read_set);
+    if (read_set > 0) {
+      find_all(columns, *store, read_set);
+    } else if (!created_.empty()) {
+      find_moved(columns, store->table().absent_slot(), *store);
+    }
   }
   add_values(columns, batch, store);
   return {};
 }
 
 bool BatchResolver::has_unwritten(const RecordStore& store) const {
-  return std::any_of(inserted_.begin(), inserted_.end(),
-                     [&](KeyId id) { return store.table()[store.table().find(id)].cell.tag == 0; });
+  return std::any_of(created_.begin(), created_.end(), [&](std::uint32_t key) { return is_unwritten(key, store); });
 }
 
 void BatchResolver::forget_unwritten(RecordStore* store) {
-  for (const KeyId id : inserted_) {
-    const std::uint32_t slot = store->table().find(id);
-    if (store->table()[slot].cell.tag == 0) store->remove(slot);
+  unwritten_.clear();  // by id, because each removal moves slots
+  for (const std::uint32_t key : created_) {
+    if (is_unwritten(key, *store)) unwritten_.push_back(store->table()[slot_of_key_[key]].id);
   }
-  inserted_.clear();
+  for (const KeyId id : unwritten_) {
+    const std::uint32_t slot = store->table().find(id);
+    if (slot != store->table().absent_slot()) store->remove(slot);
+  }
+  created_.clear();
 }
 
 }  // namespace kilokv::engine

@@ -19,6 +19,7 @@
 
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
+#include "engine/exec/resolve/new_keys.hpp"
 #include "engine/table/record_store.hpp"
 #include "engine/txn/columns.hpp"
 
@@ -46,11 +47,17 @@ class BatchResolver {
  private:
   bool find_all(const TransactionColumns& columns, const RecordStore& store, std::uint32_t read_set);
   bool insert_missing(const TransactionColumns& columns, RecordStore* store);
+  void find_moved(const TransactionColumns& columns, std::uint32_t absent, const RecordStore& store);
+  bool is_unwritten(std::uint32_t key, const RecordStore& store) const {
+    return store.table()[slot_of_key_[key]].cell.tag == 0;
+  }
   void add_values(const TransactionColumns& columns, BatchNumber batch, RecordStore* store);
 
   std::vector<std::uint32_t> slot_of_key_;
   std::vector<std::uint64_t> value_word_;
-  std::vector<KeyId> inserted_;
+  NewKeys new_keys_;
+  std::vector<std::uint32_t> created_;  // keys that got a record; a record may be there several times
+  std::vector<KeyId> unwritten_;
 };
 
 }  // namespace kilokv::engine

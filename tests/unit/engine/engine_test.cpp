@@ -53,6 +53,44 @@ TEST(full_table_refuses_the_batch_whole) {
   EXPECT_EQ(bench.engine->stats().records, std::size_t{3});
 }
 
+// Transactions that name the same new key have a key column each.
+TEST(new_keys_that_are_named_several_times_count_once) {
+  Bench bench(200);
+  const auto key_of = [](int i) { return "k" + std::to_string(i * 7919 % 1000); };
+  for (int i = 0; i < 300; ++i) put(bench, key_of(i % 150), i);
+  bench.add([&](auto& b) {
+    b.guard(GuardKind::exists, OnFalse::fail, b.key(key_of(3)), 0);
+    b.op(OpKind::add, b.key(key_of(3)), Operand::integer, 1);
+  });
+  EXPECT_TRUE(bench.run().ok());
+  EXPECT_TRUE(bench.outcome(300) == Outcome::committed);
+  EXPECT_EQ(bench.get(key_of(3)), "154@400");
+  EXPECT_EQ(bench.engine->memory().records, std::size_t{150});
+
+  const std::size_t bytes = bench.engine->memory().sum();
+  const Hash128 hash = bench.engine->state_hash();
+  for (int i = 100; i < 210; ++i) put(bench, key_of(i), i);
+  const Status full = bench.run(1000);
+  EXPECT_TRUE(full.reason() == ErrorReason::table_full);
+  EXPECT_TRUE(full.message().find("150 records before the new keys of a batch") != std::string::npos);
+  EXPECT_EQ(bench.engine->memory().records, std::size_t{150});
+  EXPECT_EQ(bench.engine->memory().sum(), bytes);
+  EXPECT_TRUE(bench.engine->state_hash() == hash && bench.engine->compute_state_hash() == hash);
+
+  for (int i = 150; i < 200; ++i) put(bench, key_of(i), i), put(bench, key_of(i), i + 1);
+  EXPECT_TRUE(bench.run(2000).ok());
+  std::set<std::string> expected, seen;
+  for (int i = 0; i < 200; ++i) expected.insert(key_of(i));
+  std::string last;
+  bench.engine->scan("", "", [&](const RecordView& record) {
+    EXPECT_TRUE(last < record.key);
+    last = record.key;
+    seen.insert(last);
+    return true;
+  });
+  EXPECT_TRUE(seen == expected);
+}
+
 TEST(keys_that_nobody_wrote_leave_the_table) {
   Bench bench(4);
   bench.load("b", 1);

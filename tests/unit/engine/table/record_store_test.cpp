@@ -471,6 +471,39 @@ TEST(an_index_that_lags_behind_catches_up) {
   EXPECT_TRUE(rounds_behind > 50 && rounds_caught_up > 50);
 }
 
+// Keys that come split the chunk of a key that changed. The index must still find the change.
+TEST(changes_are_found_after_a_split_moved_them) {
+  for (std::uint64_t changed = 0; changed < 2000; changed += 97) {
+    RecordStore store(kSecret, 64, 100000);
+    std::vector<std::string> names;
+    std::vector<NewKey> keys;
+    const auto insert = [&](std::uint64_t from) {
+      names.clear();
+      keys.clear();
+      for (std::uint64_t i = from; i < 2000; i += 2) names.push_back(key_of(i));
+      for (const std::string& name : names) keys.push_back({hash_key(name, kSecret), name});
+      ASSERT_TRUE(store.insert(keys, true));
+    };
+    const auto write = [&](std::uint64_t key, Version version) {
+      const std::uint32_t slot = store.find(key_of(key));
+      const Cell before = store.table()[slot].cell;
+      store.table()[slot].cell = {0, make_tag(version, ValueType::integer)};
+      store.settle(slot, before);
+    };
+    insert(0);
+    for (std::uint64_t i = 0; i < 2000; i += 2) write(i, 1);
+    write(changed / 2 * 2, 5);
+    store.catch_up();
+    insert(1);
+    bool found = false;
+    store.scan_newer("", "", 4, [&](std::uint32_t slot, std::string_view) {
+      found = found || version_of(store.table()[slot].cell.tag) == 5;
+      return true;
+    });
+    ASSERT_TRUE(found);
+  }
+}
+
 // Everything that a key takes: its entry in the arena, its place in the index, its byte values. Rounds have the same
 // numbers of keys and values of every size.
 TEST(keys_that_come_and_go_take_no_more_memory) {
