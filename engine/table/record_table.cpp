@@ -18,13 +18,13 @@ constexpr std::size_t slots_of(std::size_t capacity) { return 1 + capacity + kOv
 
 // The numbers of records with which a table takes the memory of a growth, with which it grows, and with which it grows
 // even if it does not have the memory yet.
-constexpr std::size_t records_with_memory(std::size_t capacity) { return capacity * 19 / 25; }
+constexpr std::size_t records_with_memory(std::size_t capacity) { return capacity * 77 / 100; }
 constexpr std::size_t records_of(std::size_t capacity) { return capacity * 4 / 5; }
 constexpr std::size_t records_at_most(std::size_t capacity) { return capacity * 41 / 50; }
 
 // A large table has whole huge pages, of slots, and from some size on of what is beside them (base/growing_array.hpp).
 constexpr std::size_t kPageSlots = (std::size_t{2} << 20) / sizeof(Slot);
-constexpr std::size_t kPagesMin = 8;
+constexpr std::size_t kPagesMin = 64;
 constexpr std::size_t kPagesOfBesides = 4;
 constexpr std::size_t unit_of(std::size_t slots) {
   if (slots < kPagesMin * kPageSlots) return 1;
@@ -33,13 +33,13 @@ constexpr std::size_t unit_of(std::size_t slots) {
 
 // The table takes no more memory until it has more records.
 std::size_t capacity_for(std::size_t records) {
-  const std::size_t slots = slots_of(std::max(records * 25 / 19 + 1, kCapacityMin)), unit = unit_of(slots);
+  const std::size_t slots = slots_of(std::max(records * 100 / 77 + 1, kCapacityMin)), unit = unit_of(slots);
   return (slots + unit - 1) / unit * unit - slots_of(0);
 }
 
-// A fifth more, but at least an eighth: a growth has ended before the next one takes its memory.
+// An eighth more. A growth has ended before the next one takes its memory.
 std::size_t next_capacity(std::size_t capacity) {
-  const std::size_t wanted = slots_of(capacity * 6 / 5 + 1), unit = unit_of(wanted);
+  const std::size_t wanted = slots_of(capacity * 9 / 8 + 1), unit = unit_of(wanted);
   const std::size_t rounded = wanted / unit * unit;
   return (8 * rounded < 9 * slots_of(capacity) ? rounded + unit : rounded) - slots_of(0);
 }

@@ -5,7 +5,7 @@
 // on in the overflow slots after it: probes do not wrap around. Erasing shifts the rest of the run back, so there are
 // no markers for erased records.
 //
-// The table grows by a fifth when it has 0.8 records for each home. It grows in place, in small slices: each insert
+// The table grows by an eighth when it has 0.8 records for each home. It grows in place, in small slices: each insert
 // pays for the move of a few slots. Records move from the highest slot downward. Homes keep their order and never get
 // lower, so moved records do not get in the way of the others. A boundary hash says which records have moved: those
 // with a hash of at least the boundary have their home by the new capacity, and the others by the old one. At no time

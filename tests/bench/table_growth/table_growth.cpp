@@ -98,9 +98,9 @@ class StoreGrowth {
     std::snprintf(key, sizeof(key), "%016llx", static_cast<unsigned long long>(mix(seed_ + i)));
     const KeyId id = engine::hash_key(key, store_.secret());
     calls->time([&] { KILOKV_CHECK(store_.insert(id, key)); });
-    const engine::SlotImage image{store_.table().find(id), Cell{}};
-    store_.table()[image.slot].cell = {i, make_tag(i, ValueType::integer)};
-    store_.settle({&image, 1}, i, 0, false);
+    const std::uint32_t slot = store_.table().find(id);
+    store_.table()[slot].cell = {i, make_tag(i, ValueType::integer)};
+    store_.settle(slot, Cell{});
   }
   // Constant time, so that this does not disturb the measurement much.
   void look(std::size_t i) {
