@@ -497,11 +497,13 @@ std::size_t table_bytes_until(std::size_t slots, std::size_t records) {
 // The index keeps a reference to the key and its head, and room for a few more. Two lists of changed records get an
 // entry.
 std::size_t new_key_bytes(std::size_t key_bytes) {
-  constexpr std::size_t kInIndex = 16;
+  constexpr std::size_t kInIndex = 18;
   return KeyArena::memory_of(key_bytes) + kInIndex;
 }
 
 std::size_t key_entry_bytes(std::size_t key_bytes) { return KeyArena::memory_of(key_bytes); }
+
+std::size_t key_blocks_bytes(std::size_t entry_bytes) { return KeyArena::blocks_bytes(entry_bytes); }
 
 std::size_t new_value_bytes(std::size_t value_bytes) { return BlobStore::memory_of(value_bytes); }
 

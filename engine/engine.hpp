@@ -101,6 +101,8 @@ std::size_t table_bytes_until(std::size_t slots, std::size_t records);
 std::size_t new_key_bytes(std::size_t key_bytes);
 // The part of it that may come from KeyRoom.
 std::size_t key_entry_bytes(std::size_t key_bytes);
+// The memory of the blocks that entries of so many bytes open, if they do not fit into KeyRoom.
+std::size_t key_blocks_bytes(std::size_t entry_bytes);
 std::size_t new_value_bytes(std::size_t value_bytes);
 
 // The cell that a key had before a batch first wrote it.
@@ -141,7 +143,8 @@ class Engine {
   virtual EngineDevice device() const = 0;
 
   // Each key that the last batch wrote, once, with the cell that it had before the batch. Valid until the next call
-  // that changes the table.
+  // that changes the table. They are made on the first call. Requires: the columns and the results of the batch are
+  // still there, as execute() left them.
   virtual const std::vector<BeforeImage>& before_images() const = 0;
 
   // Whether transaction t would be postponed if it ran now: its first guard that does not hold is a WAIT guard that is

@@ -45,7 +45,8 @@ class ChangeList {
     sealed_ = newest;
   }
 
-  std::size_t memory_bytes() const { return ids_.size() * sizeof(std::uint32_t); }
+  static constexpr std::size_t kEntryBytes = sizeof(std::uint32_t);
+  std::size_t memory_bytes() const { return ids_.size() * kEntryBytes; }
 
  private:
   std::deque<std::uint32_t> ids_;

@@ -37,6 +37,11 @@ class KeyArena {
   void prefetch(std::uint32_t ref) const { prefetch_for_read(at(ref)); }
   // The memory of the entry of a key with so many bytes.
   static std::size_t memory_of(std::size_t key_bytes) { return units_for(key_bytes) * kUnitBytes; }
+  // The memory of the blocks that entries of so many bytes fill.
+  static std::size_t blocks_bytes(std::size_t entry_bytes) {
+    constexpr std::size_t kBlockBytes = kBlockUnits * kUnitBytes;
+    return (entry_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  }
   std::size_t memory_bytes() const { return (blocks_.size() - given_back_.size()) * kBlockUnits * kUnitBytes; }
   // The part of memory_bytes() that new keys can use.
   KeyRoom room() const;

@@ -190,11 +190,14 @@ Hash128 RecordStore::compute_hash() const {
   return from_wide(sum);
 }
 
+// The lists count as if all records had changed. So a record that changes needs no more memory than was counted for it.
 StoreMemory RecordStore::memory() const {
+  const std::size_t records = table_.size();
+  const std::size_t lists = std::max(dirty_.size(), records) + std::max(behind_.size(), std::min(records, behind_max_));
   return {.table = table_.memory_bytes(),
           .keys = keys_.memory_bytes(),
-          .index = index_.memory_bytes_of(table_.size()) + tombstone_queue_.size() * sizeof(Tombstone) +
-                   dirty_.memory_bytes() + behind_.memory_bytes(),
+          .index = index_.memory_bytes_of(records) + tombstone_queue_.size() * sizeof(Tombstone) +
+                   lists * ChangeList::kEntryBytes,
           .values = blobs_.memory_bytes(),
           .key_room = keys_.room()};
 }

@@ -13,11 +13,17 @@ constexpr std::uint64_t kEntryBytesMin = engine::KeyRoom::kShortMin * engine::Ke
 
 }  // namespace
 
+// `in_room`: entries of new keys that take the places of deleted keys.
 std::uint64_t DataBudget::bytes_with(const engine::EngineMemory& held, const NewData& added,
-                                     std::uint64_t largest_value) {
+                                     std::uint64_t largest_value, std::uint64_t in_room) {
   const std::uint64_t table = engine::table_bytes_until(held.slots, held.records + added.records);
   const std::uint64_t copies = added.copied_values * engine::new_value_bytes(largest_value);
-  return table + held.key_bytes + held.index_bytes + held.value_bytes + added.bytes + copies;
+  // The other entries open a block if the long free runs do not hold them.
+  const std::uint64_t entries = added.entry_bytes - std::min(added.entry_bytes, in_room);
+  const std::uint64_t in_runs = held.key_room.long_units * engine::KeyRoom::kUnitBytes;
+  const std::uint64_t opened = engine::key_blocks_bytes(entries - std::min(entries, in_runs));
+  const std::uint64_t rest = added.bytes - added.entry_bytes;
+  return table + held.key_bytes + held.index_bytes + held.value_bytes + rest + std::max(entries, opened) + copies;
 }
 
 // The table grows in steps, for which nobody in particular pays.
@@ -63,10 +69,10 @@ Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value, H
   with += wanted;
   const std::uint64_t share = share_bytes(wanted, largest_value);
   largest_value = std::max(largest_value, largest_value_);
-  std::uint64_t needed = bytes_with(held_, with, largest_value) - bytes_in_room();
+  std::uint64_t needed = bytes_with(held_, with, largest_value, bytes_in_room());
   const std::uint64_t keys_left = needed > data_max_ && in_room != nullptr ? room_left(wanted) : 0;
   const bool uses_room = keys_left > 0 && keys_left >= wanted.records;
-  if (uses_room) needed -= wanted.entry_bytes;
+  if (uses_room) needed = bytes_with(held_, with, largest_value, bytes_in_room() + wanted.entry_bytes);
   if (needed <= data_max_) {
     if (client != nullptr) {
       const std::uint64_t room = uses_room ? (keys_left - wanted.records) * wanted.longest_entry : 0;
@@ -82,7 +88,7 @@ Status DataBudget::reserve(const NewData& wanted, std::uint64_t largest_value, H
   }
   // The rest of the limit is kept for what is not data.
   const std::uint64_t rest = limit_ - data_max_;
-  const bool never = bytes_with({}, wanted, largest_value) > data_max_;
+  const bool never = bytes_with({}, wanted, largest_value, 0) > data_max_;
   return Status::exhausted(ErrorReason::memory_full,
                            {"memory", std::to_string(limit_) + " bytes",
                             std::to_string(needed + rest) + " bytes needed = " + std::to_string(needed) +

@@ -74,7 +74,8 @@ class DataBudget {
 
  private:
   // With the most that the table takes while it grows.
-  static std::uint64_t bytes_with(const engine::EngineMemory& held, const NewData& added, std::uint64_t largest_value);
+  static std::uint64_t bytes_with(const engine::EngineMemory& held, const NewData& added, std::uint64_t largest_value,
+                                  std::uint64_t in_room);
   // What a reservation counts as part of a share. It does not change until the release.
   static std::uint64_t share_bytes(const NewData& reserved, std::uint64_t largest_value);
   std::uint64_t room_left(const NewData& wanted) const;

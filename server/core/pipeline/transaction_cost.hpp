@@ -80,7 +80,8 @@ struct TransactionCost {
             stored_bytes * count,
             named_bytes * count,
             use,
-            {data.records * count, data.bytes * count, data.copied_values * count}};
+            {data.records * count, data.bytes * count, data.copied_values * count, data.entry_bytes * count,
+             data.longest_entry}};
   }
 };
 

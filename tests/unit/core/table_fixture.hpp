@@ -28,16 +28,15 @@ class WrittenTable {
 
   // Runs one batch. Its position is then now().
   void run(const std::function<void(engine::ColumnsBuilder&)>& build) {
-    engine::TransactionColumns columns;
-    engine::ColumnsBuilder builder(&columns, kSecret);
+    columns_.clear();
+    engine::ColumnsBuilder builder(&columns_, kSecret);
     build(builder);
     const engine::BatchHeader header{
         .number = now_.batch + 1, .time_us = now_.time_us + 1000, .first_version = now_.next_version};
-    const engine::Column<std::uint8_t> expires(columns.size(), 0);
-    engine::BatchResults results;
+    const engine::Column<std::uint8_t> expires(columns_.size(), 0);
     engine::WriteColumns writes;
-    EXPECT_TRUE(engine_->execute(header, columns, expires, &results, &writes).ok());
-    now_ = {header.number, results.next_version, engine_->tombstone_floor(), header.time_us, engine_->state_hash()};
+    EXPECT_TRUE(engine_->execute(header, columns_, expires, &results_, &writes).ok());
+    now_ = {header.number, results_.next_version, engine_->tombstone_floor(), header.time_us, engine_->state_hash()};
   }
   void add(const std::string& key, std::int64_t delta) {
     run([&](engine::ColumnsBuilder& b) {
@@ -67,6 +66,8 @@ class WrittenTable {
   static constexpr engine::KeyHashSecret kSecret{1, 2};
 
  private:
+  engine::TransactionColumns columns_;  // before-images are made of the last batch
+  engine::BatchResults results_;
   std::unique_ptr<engine::Engine> engine_;
   Position now_;
 };

@@ -68,9 +68,27 @@ TEST(DataBudget, CountsTheRoomAmongTheKeys) {
   budget.release(four, 0, nullptr, true);
   ASSERT_TRUE(budget.reserve(four, 0, nullptr, &in_room).ok());
   budget.release(four, 0, nullptr, true);
-  budget.set_held(held(0));
+  engine::EngineMemory open = held(0);
+  open.key_room.long_runs = 1;
+  open.key_room.long_units = 300;
+  budget.set_held(open);
   ASSERT_TRUE(budget.reserve(four, 0, nullptr, &in_room).ok());
   EXPECT_FALSE(in_room) << "there is memory";
+}
+
+// Keys that open a block need all of it at once. Keys that fit into the block that is open need no more.
+TEST(DataBudget, CountsTheBlocksOfKeys) {
+  constexpr std::uint64_t kBlock = std::uint64_t{1} << 20;
+  DataBudget budget(kLimit + 2 * kBlock, kData + kBlock);
+  budget.set_held(held(kData - held(0).sum() + 1000));
+  const NewData key{1, 20, 0, 20, 20};
+  EXPECT_FALSE(budget.reserve(key, 0).ok()) << "a block is not there";
+  engine::EngineMemory open = held(kData - held(0).sum() + 1000);
+  open.key_room.long_runs = 1;
+  open.key_room.long_units = 300;
+  budget.set_held(open);
+  EXPECT_TRUE(budget.reserve(key, 0).ok());
+  EXPECT_FALSE(budget.reserve({60, 1200, 0, 1200, 20}, 0).ok()) << "some go to another block";
 }
 
 // A client that has reserved little of the room leaves the rest to others.

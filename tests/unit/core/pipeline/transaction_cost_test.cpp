@@ -114,6 +114,9 @@ TEST(TransactionCost, WhatHasTheSameShapeCostsTheSame) {
   for (int i = 0; i < 3; ++i) sum += cost_of(columns, 0, true, 1000, 2000);
   EXPECT_EQ(sum.log.bytes, product.log.bytes);
   EXPECT_EQ(sum.data.bytes, product.data.bytes);
+  EXPECT_GT(sum.data.entry_bytes, 0u);
+  EXPECT_EQ(sum.data.entry_bytes, product.data.entry_bytes);
+  EXPECT_EQ(sum.data.longest_entry, product.data.longest_entry);
   EXPECT_EQ(sum.stored_bytes, product.stored_bytes);
 }
 
