@@ -55,6 +55,7 @@ CALLS = 224 << 20  # bytes of calls that gRPC has begun, and that the server has
 GET = http2.message(http2.bytes_field(1, b"key"))
 MANY_S = 3  # the longest answer while there are very many calls: the first round of gRPC, before connections take turns
 LONGEST_S = 5  # an answer may take so long then, with a new connection
+UNHARMED_S = 1  # an answer that is faster was not held up by an attack: other programs on the machine can take as long
 LATE = "ended calls whose messages were late"  # in the log
 CUT_OFF = "cut_off=[1-9]|a flood came from this address"  # likewise
 TURNS = "reads the connections of an address in turns"  # likewise
@@ -299,7 +300,7 @@ def held_back(name, seconds, connections=64, attack=hold_back, seen=CUT_OFF, lon
               f"{server.look_at_memory() >> 20} MiB", flush=True)
         if re.search(seen, server.log.read_text()) is None:
             # Where a lot of memory is allowed, or the server is fast, an attack may stay within all bounds.
-            assert not limit_is_low or TURNS in seen and max(times) < 0.3, "nothing was cut off, and nobody took turns"
+            assert not limit_is_low or TURNS in seen and max(times) < UNHARMED_S, "nothing was cut off, and nobody took turns"
             print(f"{name}: nothing was cut off, because the limits are high", flush=True)
         check_memory(server.look_at_memory() - before <= growth,
                      f"from {before >> 20} MiB; at most {growth >> 20} more are wanted")

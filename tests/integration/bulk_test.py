@@ -411,7 +411,7 @@ class Bulk(unittest.TestCase):
 
     def test_a_server_that_lets_nothing_wait(self):
         text = "key,value\n" + "".join(f"wait/{i},{i}\n" for i in range(300))
-        for flags, timeout in ((("--wait-timeout-max", "1s"), "5s"), (("--parked-max", "0"), "1s")):
+        for flags, timeout in ((("--wait-timeout-max", "1s"), "5s"), (("--parked-max", "0"), "5s")):
             with self.subTest(flags), tempfile.TemporaryDirectory(prefix="kilokv-wait-") as folder, \
                     Server(folder, *flags) as server:
                 self.kilokv("--timeout", timeout, "import", "--format", "csv", "--position-key", "import/wait", "--batch-size", "20",
@@ -533,7 +533,9 @@ class Bulk(unittest.TestCase):
         bad_file = self.folder / f"{name.decode()}.jsonl"
         words = ("import", path, "--quiet", "--existing", "refuse", "--bad-lines", bad_file, "--batch-size", "20",
                  "--in-flight", "6", "--position-key", f"import/{name.decode()}",
-                 "--timeout", "60s")  # a loaded machine may need more than the usual time to start the server again
+                 # A loaded machine may need more than the usual time to start the server again. And the server may be gone
+                 # before an import has begun to connect.
+                 "--timeout", "60s", "--wait-for-server", "60s")
         done, restarts, places = 0, 0, set()
         while done < kills:
             process = self.start(*words, stdout=subprocess.DEVNULL)
