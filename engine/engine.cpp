@@ -3,10 +3,11 @@
 #include "engine/engine.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "engine/base/check.hpp"
 #include "engine/engine_for_tests.hpp"
@@ -20,9 +21,11 @@
 #include "engine/exec/resolve/batch_records.hpp"
 #include "engine/exec/resolve/equal_words.hpp"
 #include "engine/exec/resolve/resolver.hpp"
+#include "engine/exec/run/chooser.hpp"
+#include "engine/exec/run/follower.hpp"
 #include "engine/exec/run/host_access.hpp"
 #include "engine/exec/run/host_strategies.hpp"
-#include "engine/exec/run/strategy_choice.hpp"
+#include "engine/exec/run/partitioned_host.hpp"
 #include "engine/exec/strategy.hpp"
 #include "engine/exec/validate/cooperative_validator.hpp"
 #include "engine/exec/validate/read_set.hpp"
@@ -47,36 +50,52 @@ ValidatorLanes lanes_of(const EngineOptions& options) {
   return options.validation_lanes == "strided" ? ValidatorLanes::strided : ValidatorLanes::coalesced;
 }
 
-// Whether the engine itself runs every batch, because nothing else runs this strategy (`serial`).
+// Whether the engine itself runs every batch, because nothing else runs this strategy (such as `serial`).
 bool runs_in_place(const EngineOptions& options) {
   const Strategy* const strategy = find_strategy(options.strategy);
   return strategy != nullptr && strategy->make_host == nullptr;
 }
 
-// The strategies, other than `serial`, that may run a batch.
-std::vector<std::string> parallel_strategies(const EngineOptions& options) {
+// The strategies that may run a batch, without those that the engine runs itself.
+std::vector<std::string> parallel_strategies(const EngineOptions& options, bool on_device) {
   if (options.strategy != "auto") return {options.strategy};
-  return strategies_of_auto(options.order);
+  return strategies_of_auto(options.order, on_device);
 }
 
-// What runs batches in parallel on the CPU. Null: nothing does. With one thread `auto` does not, because a parallel
-// strategy gains nothing there.
+// What runs batches on the CPU that the engine does not run itself. Null: nothing does. With one thread `auto` has
+// nothing, because a parallel strategy gains nothing there.
 std::unique_ptr<Executor> host_executor(const EngineOptions& options) {
   const std::uint32_t threads = threads_of(options);
   if (runs_in_place(options) || (options.strategy == "auto" && threads == 1)) return nullptr;
-  return std::make_unique<HostStrategies>(parallel_strategies(options), threads, options.settings);
+  std::vector<std::string> strategies = parallel_strategies(options, false);
+  if (strategies.empty()) return nullptr;
+  return std::make_unique<HostStrategies>(std::move(strategies), threads, options.settings);
+}
+
+// The threads of `pipelined` and `partitioned`. Null: nothing uses them, or the system gives no second thread.
+std::unique_ptr<ThreadTeam> team_of(const EngineOptions& options) {
+  const std::uint32_t threads = threads_of(options);
+  const bool uses_team =
+      options.strategy == "pipelined" || options.strategy == "partitioned" || options.strategy == "auto";
+  if (threads == 1 || !uses_team) return nullptr;
+  auto team = std::make_unique<ThreadTeam>(threads);
+  return team->size() > 1 ? std::move(team) : nullptr;
 }
 
 class HostEngine final : public Engine {
  public:
-  HostEngine(const EngineOptions& options, std::unique_ptr<Executor> parallel, std::string reason)
+  HostEngine(const EngineOptions& options, std::unique_ptr<Executor> parallel, std::string reason,
+             const PartitionedTuning& tuning)
       : store_(options.secret, options.expected_records, options.table_records_max),
         options_(options),
         parallel_(std::move(parallel)),
         chooses_(options.strategy == "auto"),
         reason_(std::move(reason)),
-        validator_(validation_of(options), threads_of(options), lanes_of(options)) {
-    choose_anew();
+        chooser_(threads_of(options)),
+        team_(team_of(options)),
+        validator_(validation_of(options), threads_of(options), lanes_of(options)),
+        partitioned_(tuning) {
+    begin_to_choose();
   }
 
   void prepare() override {
@@ -90,38 +109,55 @@ class HostEngine final : public Engine {
     KILOKV_CHECK(expires.size() == n);
     KILOKV_CHECK(header.first_version + std::uint64_t{kWaitPassesMax} * n <= kVersionMax);
     forget_batch();
-    chosen_ = false;
+    chooser_.forget();
     clock_.begin(options_.measure_stages ? &report_.stages : nullptr);
     clock_.enter(BatchStage::pack);
     results->reset(columns);
     clock_.enter(BatchStage::resolve);
+    const auto begin = std::chrono::steady_clock::now();
+    order_by_precedence(columns.precedence.data(), n, &order_);
     std::uint32_t read_set = count_read_set(columns);
     if (!validator_.is_wanted(read_set)) read_set = 0;
-    if (Status resolved = resolver_.resolve(columns, header.number, &store_, read_set); !resolved.ok()) {
+    const bool fits_tiles = can_run_by_tile(columns, read_set);
+    const Way way = read_set == 0 ? choose_way(columns, fits_tiles) : Way::serial;
+    const bool by_tile = fits_tiles && (way == Way::serial || way == Way::pipelined);
+    if (by_tile) {
+      resolver_.open(columns, header.number, &store_);
+    } else if (way == Way::partitioned) {
+      resolver_.open_shares(columns);
+    } else if (Status resolved = resolver_.resolve(columns, header.number, &store_, read_set); !resolved.ok()) {
       writes->clear();
       return resolved;  // the report stays that of the last batch that ran
     }
-    report_.validated = read_set;
-    report_.validated_beside = 0;
-    order_by_precedence(columns.precedence.data(), n, &order_);
     make_room_before(columns.op_kind.size());
-    const auto begin = std::chrono::steady_clock::now();
     const bool in_parallel =
-        read_set == 0 && runs_in_parallel(columns) &&
+        way == Way::parallel &&
         run_in_parallel({header, columns, expires, order_, tombstone_floor_, store_, resolver_, equal_, clock_},
                         results);
-    if (!in_parallel) run_serially(header, columns, expires, validate(columns, read_set), results);
-    writes_ = {&columns, results, &rank_order_, before_.data(), resolver_.slot_of_key(), access_.slot_of_pair(),
-               header};
-    books_.keep(writes_, summarized_, &clock_, &store_, writes);
+    writes_ = {&columns, results, &rank_order_, before_.data(), resolver_.slot_of_key(), nullptr, header};
+    if (in_parallel) {
+      books_.keep(writes_, false, &clock_, &store_, writes);
+    } else if (way == Way::partitioned) {
+      if (Status status = run_partitioned(header, columns, expires, results, writes); !status.ok()) {
+        forget_batch();
+        writes->clear();
+        return status;
+      }
+    } else {
+      const Tiles tiles = !by_tile ? Tiles::none : way == Way::pipelined ? Tiles::followed : Tiles::alone;
+      run_serially(header, columns, expires, validate(columns, read_set), tiles, results, writes);
+    }
+    report_.validated = read_set;
+    if (read_set == 0) report_.validated_beside = 0;
+    if (!in_parallel) tell_device();
     if (resolver_.has_unwritten(store_)) {
       before_images();  // now, because forget_unwritten() moves slots
       resolver_.forget_unwritten(&store_);
     }
     clock_.end();
-    if (chosen_) {
+    if (chooser_.has_chosen()) {
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      choice_.took(in_parallel ? choice_.reason().chosen : 0, seconds.count());
+      chooser_.took(way != Way::parallel || in_parallel, seconds.count(), clock_.helper_seconds());
     }
     return {};
   }
@@ -226,7 +262,7 @@ class HostEngine final : public Engine {
             store_.tombstones(),
             store_.table().capacity(),
             store_.memory_bytes() + access_.memory_bytes() + records_.memory_bytes() +
-                before_.capacity() * sizeof(Cell) + books_.memory_bytes() +
+                before_.capacity() * sizeof(Cell) + books_.memory_bytes() + partitioned_.memory_bytes() +
                 (parallel_ != nullptr ? parallel_->memory_bytes() : 0) + validator_.memory_bytes(),
             strategy_choice(),
             validator_.choice()};
@@ -240,10 +276,12 @@ class HostEngine final : public Engine {
   }
 
  private:
-  // Guards and operations of a batch. `serial` runs fewer in less time than it takes to start a thread.
-  static constexpr std::size_t kChosenUsesMin = 1024;
   // The largest number of uses of records that every parallel strategy takes. A guard counts as two uses.
   static constexpr std::size_t kParallelUsesMax = std::size_t{1} << 31;
+
+  // Transactions. What a tile uses stays in the nearest cache while it is found, run, and brought into the books.
+  // Where stages are measured, a tile is larger: else the clock would take much of the time.
+  static constexpr std::uint32_t kTile = 128, kMeasuredTile = 1024;
 
   // Cells. If a batch needs more, they are given back before the next batch.
   static constexpr std::size_t kBeforeKeptMax = (std::size_t{32} << 20) / sizeof(Cell);
@@ -260,33 +298,36 @@ class HostEngine final : public Engine {
     return {key, cell, type_of(cell.tag) == ValueType::bytes ? BlobStore::bytes(cell.word) : std::string_view{}};
   }
 
-  // Whether the batch runs in parallel. A batch with ranges does not: a parallel strategy needs to know all records of
-  // a batch before it runs, and a range does not name its records.
-  bool runs_in_parallel(const TransactionColumns& columns) {
-    if (parallel_ == nullptr || columns.empty() || !columns.range_limit.empty()) return false;
-    if (columns.size() > parallel_->transactions_max()) return false;
-    if (2 * columns.guard_kind.size() + columns.op_kind.size() > kParallelUsesMax) return false;
-    if (!chooses_) return true;
-    const std::size_t uses = columns.guard_kind.size() + columns.op_kind.size();
-    chosen_ = columns.size() >= StrategyChoice::kTransactionsMin && uses >= kChosenUsesMin;
-    if (!chosen_) return false;
-    const std::size_t strategy = choice_.next(columns.size(), contention_.of(columns, resolver_));
-    if (strategy > 0) parallel_->use(strategy - 1);
-    return strategy > 0;
+  // Whether a batch that the engine runs itself goes by tile: its keys are found, it runs, and its books are kept, tile
+  // by tile. `followed`: other threads find keys ahead, and keep the books.
+  enum class Tiles { none, alone, followed };
+
+  // A batch with ranges runs serially: the other ways need to know all records of a batch before it runs, and a range
+  // does not name its records.
+  Way choose_way(const TransactionColumns& columns, bool fits_tiles) {
+    if (columns.empty() || !columns.range_limit.empty()) return Way::serial;
+    const bool can_be_listed = 2 * columns.guard_kind.size() + columns.op_kind.size() <= kParallelUsesMax;
+    const Chooser::Able able = {
+        .pipelined = team_ != nullptr && fits_tiles,
+        .partitioned = team_ != nullptr && can_be_listed && columns.size() <= kPartitionedTransactionsMax &&
+                       columns.size() >= partitioned_.tuning().transactions_min,
+        .parallel = parallel_ != nullptr && columns.size() <= parallel_->transactions_max() && can_be_listed};
+    if (chooses_) {
+      const Chooser::Chosen chosen = chooser_.choose(columns, able);
+      if (chosen.way == Way::parallel) parallel_->use(chosen.strategy);
+      return chosen.way;
+    }
+    if (able.parallel) return Way::parallel;
+    if (options_.strategy == "partitioned") return able.partitioned ? Way::partitioned : Way::serial;
+    return able.pipelined ? Way::pipelined : Way::serial;
   }
-  // Starts to choose anew, among `serial` and the strategies of the executor. Past times do not count any more.
-  void choose_anew() {
-    names_ = {"serial"};
-    if (!chooses_ || parallel_ == nullptr) return;
-    for (std::string& name : parallel_->strategies()) names_.push_back(std::move(name));
-    choice_ = StrategyChoice(names_.size());
+  void begin_to_choose() {
+    if (chooses_) chooser_.begin(parallel_ == nullptr ? std::vector<std::string>() : parallel_->strategies());
   }
   std::string strategy_choice() const {
     if (!chooses_) return {};
-    if (parallel_ == nullptr) return "serial: there is one thread, and no device";
-    if (choice_.reason().transactions != 0) return choice_.reason().text(names_);
-    return "serial: no batch yet had at least " + std::to_string(StrategyChoice::kTransactionsMin) +
-           " transactions, and at least " + std::to_string(kChosenUsesMin) + " guards and operations";
+    if (parallel_ == nullptr && team_ == nullptr) return "serial: there is one thread, and no device";
+    return chooser_.text();
   }
 
   // How many leading guards of the batch's only transaction are known to hold: all of its large read set, or all before
@@ -303,32 +344,112 @@ class HostEngine final : public Engine {
     return answer.first_stale;
   }
 
+  // Transactions are in the order of their ranks then, and no error can come while the batch runs.
+  bool can_run_by_tile(const TransactionColumns& columns, std::uint32_t read_set) const {
+    return read_set == 0 && order_.empty() && columns.range_limit.empty() &&
+           store_.has_room_for(columns.key_id.size(), columns.key_bytes.size());
+  }
+
+  // Runs the first pass, and keeps the books of it if nobody else does.
+  void run_first_pass(const TransactionColumns& columns, Tiles tiles, SerialRun* run) {
+    const auto n = static_cast<std::uint32_t>(columns.size());
+    if (tiles == Tiles::none) {
+      clock_.enter(BatchStage::run);
+      return run->run_first(0, n, access_.run());
+    }
+    const std::uint32_t tile = clock_.measures() ? kMeasuredTile : kTile;
+    for (std::uint32_t first = 0, last = 0; first < n; first = last) {
+      last = first + std::min(tile, n - first);
+      clock_.enter(BatchStage::resolve);
+      resolver_.find_for(columns, first, last, &store_);
+      clock_.enter(BatchStage::run);
+      run->run_first(first, last, access_.run());
+      if (tiles == Tiles::alone) {
+        books_.follow(first, last, &clock_);
+      } else {
+        follower_.tell_ran(last);
+      }
+    }
+  }
+  // The same on all threads of the team. The caller's thread runs the transactions. Thread 1 keeps the books. Before
+  // that, it and all other threads find keys ahead.
+  void run_first_pass_together(const TransactionColumns& columns, SerialRun* run) {
+    resolver_.begin_hints(columns, store_);
+    follower_.open(*team_);
+    const auto body = [&](std::uint32_t thread) {
+      if (thread == 0) return run_first_pass(columns, Tiles::followed, run);
+      resolver_.find_hints();
+      StageClock no_clock;
+      const auto n = static_cast<std::uint32_t>(columns.size());
+      for (std::uint32_t followed = 0; thread == 1 && followed < n;) {
+        const std::uint32_t ran = follower_.wait_ran(followed);
+        books_.follow(followed, ran, &no_clock);
+        followed = ran;
+      }
+    };
+    team_->run(std::ref(body));  // a copy of the body would be made on the heap
+    clock_.add_helpers(team_->helper_time());
+  }
+
   // `valid`: how many leading guards of the first transaction are known to hold. They are not evaluated again.
   void run_serially(const BatchHeader& header, const TransactionColumns& columns, const Column<std::uint8_t>& expires,
-                    std::uint32_t valid, BatchResults* results) {
-    const std::size_t n = columns.size();
+                    std::uint32_t valid, Tiles tiles, BatchResults* results, WriteColumns* writes) {
+    const auto n = static_cast<std::uint32_t>(columns.size());
     clock_.enter(BatchStage::pack);
     access_.open(columns, resolver_, &store_, results, before_.data());
     waiting_.resize(n);
     BatchView view = view_of(header, columns, tombstone_floor_);
     const std::uint32_t guards_left = valid == 0 ? 0 : columns.guard_end[0] - valid;
     if (valid > 0) cut_guards(valid, &guards_left, &view);
+    SerialRun run(view, view_of(results), order_.empty() ? nullptr : order_.data(), waiting_.data());
+    if (tiles != Tiles::none) {
+      rank_order_.sort(*results, true);
+      books_.begin(writes_, store_, writes);
+    }
+    if (tiles == Tiles::followed) {
+      run_first_pass_together(columns, &run);
+    } else {
+      run_first_pass(columns, tiles, &run);
+    }
     clock_.enter(BatchStage::run);
-    results->passes = run_serial(view, view_of(results), expires.data(), order_.empty() ? nullptr : order_.data(),
-                                 waiting_.data(), access_);
+    results->passes = run.finish(expires.data(), access_.run());
+    results->next_version = header.first_version + std::uint64_t{results->passes} * n;
+    clock_.enter(BatchStage::collect);
+    summarized_ = access_.summarized();
+    writes_.slot_of_pair = access_.slot_of_pair();
+    const bool in_order = results->passes <= 1 && order_.empty();
+    if (tiles == Tiles::none) {
+      rank_order_.sort(*results, in_order);
+      books_.keep(writes_, summarized_, &clock_, &store_, writes);
+    } else {
+      if (!in_order) {
+        rank_order_.sort(*results, false);
+        books_.follow(rank_order_.places_before(*results, n), rank_order_.places(*results), &clock_);
+      }
+      clock_.enter(BatchStage::settle);
+      books_.end(summarized_, &store_);
+    }
     if (results->failed_index.size() == 1 && results->failed_in[0] == static_cast<std::uint8_t>(FailedIn::guards)) {
       results->failed_index[0] += valid;
     }
-    results->next_version = header.first_version + std::uint64_t{results->passes} * n;
-    clock_.enter(BatchStage::collect);
-    rank_order_.sort(*results, results->passes <= 1 && order_.empty());
-    summarized_ = access_.summarized();
-    report_.begin("serial");
+    report_.begin(tiles == Tiles::followed ? "pipelined" : "serial");
     report_.on_device = false;
+  }
+
+  Status run_partitioned(const BatchHeader& header, const TransactionColumns& columns,
+                         const Column<std::uint8_t>& expires, BatchResults* results, WriteColumns* writes) {
+    waiting_.resize(columns.size());
+    summarized_ = false;
+    return partitioned_.run(
+        {header, columns, expires, order_, writes_, tombstone_floor_, &store_, &resolver_, &access_, &rank_order_,
+         &books_, before_.data(), waiting_.data(), results, writes, &clock_, &report_},
+        team_.get());
+  }
+
+  // Tells a device what a batch has written that ran elsewhere.
+  void tell_device() {
     if (parallel_ == nullptr || parallel_->device() == nullptr) return;
-    const BatchWrites ran{
-        &columns, results, &rank_order_, before_.data(), resolver_.slot_of_key(), access_.slot_of_pair(), header};
-    ran.for_each([this](std::uint32_t slot, Cell, Cell) { parallel_->changed(store_.table()[slot].id); });
+    writes_.for_each([this](std::uint32_t slot, Cell, Cell) { parallel_->changed(store_.table()[slot].id); });
   }
 
   // Takes the leading `valid` guards out of the view. Requires: the batch has one transaction.
@@ -367,7 +488,7 @@ class HostEngine final : public Engine {
     if (Status status = parallel_->run(batch, &records_, results, &report_); !status.ok()) return status;
     clock_.enter(BatchStage::unpack);
     rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
-    if (!records_.replay(batch.columns, rank_order_, store_, results, before_.data())) {
+    if (!records_.replay(batch.columns, rank_order_, results, before_.data())) {
       return Status(StatusCode::internal, "the writes of the batch do not lead to the records that it left");
     }
     records_.scatter(&store_);
@@ -378,7 +499,7 @@ class HostEngine final : public Engine {
     reason_ = status.message();
     ++report_.devices_lost;
     parallel_ = host_executor(options_);
-    choose_anew();
+    begin_to_choose();
   }
 
   // An assignment of {} would keep the memory of a large batch.
@@ -403,18 +524,18 @@ class HostEngine final : public Engine {
   EqualWords equal_;
   RankOrder rank_order_;
   EngineOptions options_;
-  std::unique_ptr<Executor> parallel_;  // null: `serial` runs every batch
+  std::unique_ptr<Executor> parallel_;  // null: the engine itself runs every batch
   bool chooses_;                        // the strategy is `auto`: each batch gets its own
   std::string reason_;                  // why batches do not run on the device that was asked for
-  StrategyChoice choice_;
-  std::vector<std::string> names_;  // of the strategies that choice_ chooses from
-  ContentionSample contention_;
-  bool chosen_ = false;  // choice_ chose the strategy of the last batch
+  Chooser chooser_;
+  std::unique_ptr<ThreadTeam> team_;  // of `pipelined` and `partitioned`; null: nothing uses it
   CooperativeValidator validator_;
   std::vector<Cell> before_;  // [m] what each operation of the last batch replaced
   BatchWrites writes_;        // of the last batch; empty: forgotten
   bool summarized_ = false;
   Bookkeeping books_;
+  Follower follower_;  // of a batch that runs pipelined
+  PartitionedHost partitioned_;
   std::vector<std::uint32_t> order_, waiting_;
   mutable std::vector<BeforeImage> before_images_;  // built when first asked for
 };
@@ -471,7 +592,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineOptions& options) {
 
 Result<std::unique_ptr<Engine>> create_engine_on(const EngineOptions& options, OpenedDevice opened) {
   std::vector<std::string> names;
-  for (std::string& name : parallel_strategies(options)) {
+  for (std::string& name : parallel_strategies(options, true)) {
     const Strategy& strategy = *find_strategy(name);
     if (!runs_on(strategy, *opened.kernels)) continue;
     if (strategy.check_device != nullptr && !options.allow_unproven) {
@@ -509,7 +630,11 @@ std::size_t new_value_bytes(std::size_t value_bytes) { return BlobStore::memory_
 
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,
                                            const std::string& reason) {
-  return std::make_unique<HostEngine>(options, std::move(parallel), reason);
+  return std::make_unique<HostEngine>(options, std::move(parallel), reason, PartitionedTuning{});
+}
+
+std::unique_ptr<Engine> create_partitioned_engine(const EngineOptions& options, const PartitionedTuning& tuning) {
+  return std::make_unique<HostEngine>(options, nullptr, "", tuning);
 }
 
 }  // namespace kilokv::engine

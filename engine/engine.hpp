@@ -101,7 +101,7 @@ std::size_t table_bytes_until(std::size_t slots, std::size_t records);
 std::size_t new_key_bytes(std::size_t key_bytes);
 // The part of it that may come from KeyRoom.
 std::size_t key_entry_bytes(std::size_t key_bytes);
-// The memory of the blocks that entries of so many bytes open, if they do not fit into KeyRoom.
+// Entries that do not fit into KeyRoom open new blocks. Returns the memory of the blocks that hold this many bytes.
 std::size_t key_blocks_bytes(std::size_t entry_bytes);
 std::size_t new_value_bytes(std::size_t value_bytes);
 

@@ -7,6 +7,7 @@
 
 #include "engine/engine.hpp"
 #include "engine/exec/run/executor.hpp"
+#include "engine/stm/partitioned.hpp"
 
 namespace kilokv::engine {
 
@@ -15,5 +16,8 @@ namespace kilokv::engine {
 // it by the executor that `options` ask for on the CPU.
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,
                                            const std::string& reason = {});
+
+// With the strategy `partitioned`, and this tuning.
+std::unique_ptr<Engine> create_partitioned_engine(const EngineOptions& options, const PartitionedTuning& tuning);
 
 }  // namespace kilokv::engine

@@ -15,8 +15,14 @@ StrategyInfo info_of(const Strategy& strategy) {
   info.has_own_order = strategy.traits.order == BatchOrder::its_own;
   info.has_locks = strategy.traits.has_locks;
   info.takes_tickets = strategy.traits.takes_tickets;
-  if (strategy.traits.auto_choice == AutoChoice::always) info.auto_order = "fixed";
-  if (strategy.traits.auto_choice == AutoChoice::any) info.auto_order = "any";
+  info.stays_on_cpu = strategy.make_host == nullptr;
+  switch (strategy.traits.auto_choice) {
+    case AutoChoice::never: break;
+    case AutoChoice::any: info.auto_order = "any"; break;
+    case AutoChoice::on_device:
+    case AutoChoice::always: info.auto_order = "fixed"; break;
+  }
+  info.auto_needs_device = strategy.traits.auto_choice == AutoChoice::on_device;
   for (const StrategySetting& setting : strategy.settings) info.settings.push_back(setting.name);
   return info;
 }

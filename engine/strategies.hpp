@@ -18,8 +18,10 @@ struct StrategyInfo {
   bool has_own_order = false;
   bool has_locks = false;
   bool takes_tickets = false;
+  bool stays_on_cpu = false;  // the engine itself runs it, on the CPU with every --device
   // The --order with which `auto` may choose it. fixed: with --order any, too. any: only with that. Empty: never.
   std::string auto_order;
+  bool auto_needs_device = false;     // on the CPU, `auto` does not choose it
   std::vector<std::string> settings;  // the settings that it uses
 
   bool has_setting(std::string_view setting) const;

@@ -9,9 +9,9 @@ namespace kilokv::engine::bench {
 
 namespace {
 
-// The first batches are not measured, because `auto` tries each of its two choices twice in them. The strategies that
+// The first batches are not measured, because `auto` tries each of its three choices twice in them. The strategies that
 // it is compared with also begin after these batches, at the same batch.
-constexpr std::uint64_t kWarmUpBatches = 6;
+constexpr std::uint64_t kWarmUpBatches = 8;
 
 constexpr const char* kTimes = "stage-times";  // the setting that makes a strategy measure where its time goes
 

@@ -145,7 +145,7 @@ std::string describe_strategies() {
     if (info.auto_order == "fixed") fixed.push_back(info.name);
     if (info.auto_order == "any") any.push_back(info.name);
   }
-  text += line("auto", "Chooses the fastest of " + listed(fixed, " and ") +
+  text += line("auto", "Chooses the cheapest of " + listed(fixed, " and ") +
                            " for each batch; with --order any also of " + listed(any, " and ") + ".");
   return text + "Batches with ranges are run by serial, under every strategy.\n";
 }

@@ -37,9 +37,11 @@ std::string shares(const std::vector<std::uint64_t>& counts) {
 
 std::string execution_line(const WorkloadReport& report) {
   const ExecutionTotals& of = report.execution;
-  std::string text = format("%s: batches: %llu serial, %llu ordered, %llu in any order (%llu on the device)",
-                            report.workload.name.c_str(), wide(of.serial_batches), wide(of.ordered_batches),
-                            wide(of.ticketed_batches), wide(of.device_batches));
+  std::string text = format(
+      "%s: batches: %llu serial, %llu pipelined, %llu partitioned, %llu ordered, %llu in any order (%llu on the "
+      "device)",
+      report.workload.name.c_str(), wide(of.serial_batches), wide(of.pipelined_batches), wide(of.partitioned_batches),
+      wide(of.ordered_batches), wide(of.ticketed_batches), wide(of.device_batches));
   for (const Counter& counter : of.counters) {
     if (counter.value != 0 && !is_time(counter.name)) text += format("; %s %llu", counter.name, wide(counter.value));
   }
@@ -116,6 +118,8 @@ void write_execution(JsonWriter* json, const WorkloadReport& report) {
   json->string("device_reason", report.device.reason);
   json->string("strategy_choice", report.stats.strategy_choice);
   json->integer("serial_batches", of.serial_batches);
+  json->integer("pipelined_batches", of.pipelined_batches);
+  json->integer("partitioned_batches", of.partitioned_batches);
   json->integer("ordered_batches", of.ordered_batches);
   json->integer("ticketed_batches", of.ticketed_batches);
   json->integer("device_batches", of.device_batches);

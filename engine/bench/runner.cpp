@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/referee/referee.hpp"
+#include "engine/strategies.hpp"
 
 namespace kilokv::engine::bench {
 
@@ -43,7 +44,12 @@ void ExecutionTotals::add(const ExecutionReport& batch) {
     ++serial_batches;
     return;
   }
-  ++(batch.any_order ? ticketed_batches : ordered_batches);
+  if (std::string_view(batch.strategy) == "pipelined") {
+    ++pipelined_batches;
+    return;
+  }
+  const bool is_partitioned = std::string_view(batch.strategy) == "partitioned";
+  ++(is_partitioned ? partitioned_batches : batch.any_order ? ticketed_batches : ordered_batches);
   device_batches += batch.on_device ? 1 : 0;
   for (const Counter& counter : batch.counters) counters.add(counter.name, counter.value, counter.kind);
   sent_bytes += batch.sent_bytes;
@@ -99,7 +105,9 @@ Result<std::unique_ptr<WorkloadRun>> WorkloadRun::create(const BenchOptions& opt
   auto engine = Engine::create(engine_options);
   if (!engine.ok()) return engine.status();
   const EngineDevice device = (*engine)->device();
-  const bool needs_device = options.device != "auto" && options.device != "cpu" && options.strategy != "serial";
+  const StrategyInfo* const strategy = find_strategy_info(options.strategy);
+  const bool stays_on_cpu = strategy != nullptr && strategy->stays_on_cpu;
+  const bool needs_device = options.device != "auto" && options.device != "cpu" && !stays_on_cpu;
   if (needs_device && device.name != options.device) {
     return Status(StatusCode::unavailable, ErrorReason::unspecified,
                   "--device " + options.device + ": " + device.reason);

@@ -33,7 +33,8 @@ bool is_time(std::string_view counter);
 
 // How they were executed.
 struct ExecutionTotals {
-  std::uint64_t serial_batches = 0, ordered_batches = 0, ticketed_batches = 0;
+  std::uint64_t serial_batches = 0, pipelined_batches = 0, partitioned_batches = 0, ordered_batches = 0,
+                ticketed_batches = 0;
   std::uint64_t device_batches = 0;                  // those of the ordered and ticketed ones that ran on a device
   Counters counters;                                 // counters of single strategies
   std::uint64_t sent_bytes = 0, returned_bytes = 0;  // to and from a device

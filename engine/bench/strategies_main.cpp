@@ -23,7 +23,8 @@ std::string quoted(const std::vector<std::string>& names, const char* before = "
 
 std::string auto_text(const StrategyInfo& info) {
   if (info.auto_order.empty()) return "no";
-  return info.auto_order == "any" ? "with `--order any`" : "yes";
+  if (info.auto_order == "any") return "with `--order any`";
+  return info.auto_needs_device ? "on a device" : "yes";
 }
 
 }  // namespace

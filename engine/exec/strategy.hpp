@@ -28,8 +28,9 @@ enum class BatchOrder : std::uint8_t {
   its_own,  // a serial order that the strategy finds while it runs
 };
 
-// With which --order `auto` may choose the strategy. `any`: only with --order any.
-enum class AutoChoice : std::uint8_t { never, any, always };
+// When `auto` may choose the strategy. `any`: only with --order any. `on_device`: only on a device, because another one
+// is faster on the CPU.
+enum class AutoChoice : std::uint8_t { never, any, on_device, always };
 
 struct StrategyTraits {
   BatchOrder order = BatchOrder::fixed;
@@ -49,7 +50,7 @@ struct Strategy {
   // Checks whether a server may run these settings on this device. Null: it may. Benches run them nevertheless
   // (EngineOptions::allow_unproven).
   Status (*check_device)(const DeviceInfo& device, const SettingTexts& texts) = nullptr;
-  // Make what runs it on threads of the host, and on a device. Null for `serial`, which the engine runs itself.
+  // Make what runs it on threads of the host, and on a device. Null for a strategy that the engine runs itself.
   std::function<std::unique_ptr<Executor>(std::uint32_t threads, const SettingTexts& texts)> make_host = nullptr;
   std::function<std::unique_ptr<DeviceStrategy>(const DeviceStrategyPlace& place, const SettingTexts& texts)>
       make_device = nullptr;
@@ -65,8 +66,9 @@ const Strategy* find_strategy(std::string_view name);
 // are among these. A strategy whose .cu file is missing has none on a CUDA device.
 bool runs_on(const Strategy& strategy, const DeviceKernels& kernels);
 
-// The names of the strategies, other than `serial`, that `auto` chooses from. `order`: fixed or any.
-std::vector<std::string> strategies_of_auto(std::string_view order);
+// The names of the strategies that `auto` chooses from on the CPU or on a device, without those that the engine runs
+// itself. `order`: fixed or any.
+std::vector<std::string> strategies_of_auto(std::string_view order, bool on_device);
 
 // Joins several lists of settings into one, without the parts that fill the tuning.
 template <class... Settings>

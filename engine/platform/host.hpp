@@ -8,11 +8,9 @@
 #pragma once
 
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -42,9 +40,10 @@ class ThreadTeam {
   // run.
   HelperTime helper_time() const { return helper_time_; }
   // Waits for all threads of the team. Called in the body.
-  void barrier() {
-    if (size_ > 1) meeting_->arrive_and_wait();
-  }
+  void barrier();
+  // Waits until the word is no longer `old`. Looks at it for a short time before it parks: to wake a parked thread can
+  // take longer than a stage of a batch. With more threads than cores it parks at once.
+  void wait(const std::atomic<std::uint32_t>& word, std::uint32_t old) const;
 
  private:
   struct alignas(64) ThreadTime {
@@ -54,9 +53,11 @@ class ThreadTeam {
   void work(std::uint32_t thread);
 
   std::uint32_t size_ = 1;
-  std::optional<std::barrier<>> meeting_;
+  std::uint32_t looks_max_ = 0;  // before a thread parks
+  alignas(64) std::atomic<std::uint32_t> arrived_{0};
+  alignas(64) std::atomic<std::uint32_t> meetings_{0};
   const std::function<void(std::uint32_t)>* body_ = nullptr;
-  std::atomic<std::uint64_t> launches_{0};  // a change wakes the threads, for a run or for the end
+  alignas(64) std::atomic<std::uint32_t> launches_{0};  // a change wakes the threads, for a run or for the end
   std::atomic<bool> ends_{false};
   std::vector<std::thread> threads_;
   std::vector<ThreadTime> times_;  // [size - 1]

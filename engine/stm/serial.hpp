@@ -15,6 +15,7 @@
 // is.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "engine/txn/interpreter.hpp"
@@ -23,37 +24,95 @@
 
 namespace kilokv::engine {
 
-// Runs the batch and fills every column of the results. Returns the number of passes (0: empty batch).
-// `order`: position -> transaction, or null where they are the same. `waiting`: room for n positions. `expires`: [n],
-// as in Engine::execute.
-template <class Access>
-[[gnu::flatten]] inline std::uint32_t run_serial(BatchView batch, ResultView results, const std::uint8_t* expires,
-                                                 const std::uint32_t* order, std::uint32_t* waiting, Access& access) {
-  const std::uint32_t n = batch.size;
-  if (n == 0) return 0;
-  std::uint32_t passes = 0;
-  std::uint32_t waiting_count = n;  // before pass 0 all transactions wait, each at its position
-  std::uint32_t finished = 0;
-  do {
-    std::uint32_t still_waiting = 0;
-    for (std::uint32_t i = 0; i < waiting_count; ++i) {
-      const std::uint32_t position = passes == 0 ? i : waiting[i];
-      const std::uint32_t t = order != nullptr ? order[position] : position;
-      if (run_transaction(batch, results, access, t, passes * n + position) == Outcome::postponed) {
-        waiting[still_waiting++] = position;
+// Fills the results that the transactions at the positions [first, last) have if they commit and write in the first
+// pass.
+inline void fill_usual(std::uint32_t first, std::uint32_t last, const std::uint32_t* order, const ResultView& results) {
+  if (order != nullptr) {
+    for (std::uint32_t position = first; position < last; ++position) {
+      const std::uint32_t t = order[position];
+      results.outcome[t] = static_cast<std::uint8_t>(Outcome::committed);
+      results.failed_in[t] = static_cast<std::uint8_t>(FailedIn::none);
+      results.failed_index[t] = kNone;
+      results.wrote[t] = 1;
+      results.guard_cell[t] = Cell{};
+      results.rank[t] = position;
+    }
+    return;
+  }
+  const std::uint32_t n = last - first;
+  std::fill_n(results.outcome + first, n, static_cast<std::uint8_t>(Outcome::committed));
+  std::fill_n(results.failed_in + first, n, static_cast<std::uint8_t>(FailedIn::none));
+  std::fill_n(results.failed_index + first, n, kNone);
+  std::fill_n(results.wrote + first, n, std::uint8_t{1});
+  std::fill_n(results.guard_cell + first, n, Cell{});
+  for (std::uint32_t position = first; position < last; ++position) results.rank[position] = position;
+}
+
+// A batch that runs serially. The caller runs the first pass in parts, so that it can do other work for each part while
+// the part is in the nearest cache. An Access is passed as a copy: no other code has its address, so its pointers stay
+// in registers.
+class SerialRun {
+ public:
+  // `order`: position -> transaction, or null where they are the same. `waiting`: room for as many positions as the
+  // batch has transactions.
+  SerialRun(const BatchView& batch, const ResultView& results, const std::uint32_t* order, std::uint32_t* waiting)
+      : batch_(batch), results_(results), order_(order), waiting_(waiting) {}
+
+  // Runs the positions [first, last) in the first pass. Fills every column of their results. The positions of all calls
+  // follow each other, from 0 to the end of the batch.
+  template <class Access>
+  [[gnu::flatten]] void run_first(std::uint32_t first, std::uint32_t last, Access access) {
+    fill_usual(first, last, order_, results_);
+    std::uint32_t still_waiting = waiting_count_;
+    for (std::uint32_t position = first; position < last; ++position) {
+      const std::uint32_t t = order_ != nullptr ? order_[position] : position;
+      if (run_transaction<true>(batch_, results_, access, t, position) == Outcome::postponed) {
+        waiting_[still_waiting++] = position;
       }
     }
-    finished = waiting_count - still_waiting;
-    waiting_count = still_waiting;
-    ++passes;
-  } while (waiting_count > 0 && finished > 0 && passes < kWaitPassesMax);
-  for (std::uint32_t i = 0; i < waiting_count; ++i) {
-    const std::uint32_t position = waiting[i];
-    const std::uint32_t t = order != nullptr ? order[position] : position;
-    results.rank[t] = passes * n + position;
-    if (expires[t] != 0) results.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+    waiting_count_ = still_waiting;
   }
-  return passes;
-}
+
+  // Says that others have run the first pass. The first `count` of `waiting` are the positions that wait, in order.
+  void skip_first(std::uint32_t count) { waiting_count_ = count; }
+
+  // Runs the other passes. Returns the number of passes, the first one included (0: empty batch). `expires`: [n], as in
+  // Engine::execute.
+  template <class Access>
+  [[gnu::flatten]] std::uint32_t finish(const std::uint8_t* expires, Access access) {
+    const std::uint32_t n = batch_.size;
+    if (n == 0) return 0;
+    std::uint32_t passes = 1;
+    std::uint32_t finished = n - waiting_count_;
+    while (waiting_count_ > 0 && finished > 0 && passes < kWaitPassesMax) {
+      std::uint32_t still_waiting = 0;
+      for (std::uint32_t i = 0; i < waiting_count_; ++i) {
+        const std::uint32_t position = waiting_[i];
+        if (run_transaction<true>(batch_, results_, access, transaction(position), passes * n + position) ==
+            Outcome::postponed) {
+          waiting_[still_waiting++] = position;
+        }
+      }
+      finished = waiting_count_ - still_waiting;
+      waiting_count_ = still_waiting;
+      ++passes;
+    }
+    for (std::uint32_t i = 0; i < waiting_count_; ++i) {
+      const std::uint32_t t = transaction(waiting_[i]);
+      results_.rank[t] = passes * n + waiting_[i];
+      if (expires[t] != 0) results_.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+    }
+    return passes;
+  }
+
+ private:
+  std::uint32_t transaction(std::uint32_t position) const { return order_ != nullptr ? order_[position] : position; }
+
+  BatchView batch_;
+  ResultView results_;
+  const std::uint32_t* order_;
+  std::uint32_t* waiting_;  // the positions that wait, in order
+  std::uint32_t waiting_count_ = 0;
+};
 
 }  // namespace kilokv::engine

@@ -35,9 +35,15 @@ class KeyArena {
   void remove(std::uint32_t ref);
   std::string_view view(std::uint32_t ref) const;
   void prefetch(std::uint32_t ref) const { prefetch_for_read(at(ref)); }
+  // Whether so many keys fit, which have so many bytes together. Their lengths do not matter.
+  bool has_room_for(std::size_t keys, std::size_t key_bytes) const {
+    constexpr std::size_t kUsed = (kBlockUnits - kUnitsMax) * kUnitBytes;  // in a block that has no room for a key
+    const std::size_t bytes = key_bytes + keys * (memory_of(1) + kUnitBytes);
+    return blocks_.size() - given_back_.size() + 1 + bytes / kUsed < kBlocksMax;
+  }
   // The memory of the entry of a key with so many bytes.
   static std::size_t memory_of(std::size_t key_bytes) { return units_for(key_bytes) * kUnitBytes; }
-  // The memory of the blocks that entries of so many bytes fill.
+  // The memory of the blocks for entries that have so many bytes together.
   static std::size_t blocks_bytes(std::size_t entry_bytes) {
     constexpr std::size_t kBlockBytes = kBlockUnits * kUnitBytes;
     return (entry_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;

@@ -81,6 +81,10 @@ class RecordStore {
     const NewKey one{id, key};
     return insert({&one, 1}, true);
   }
+  // True: insert() takes so many keys, which have so many bytes together. False: it may take them or not.
+  bool has_room_for(std::size_t keys, std::size_t key_bytes) const {
+    return keys <= records_max_ - table_.size() && keys_.has_room_for(keys, key_bytes);
+  }
   // The slots of the keys of the last insert(), until slots move. Empty: it moved slots.
   std::span<const std::uint32_t> new_slots() const { return new_slots_; }
   std::size_t records_max() const { return records_max_; }

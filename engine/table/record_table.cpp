@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 #include <limits>
 
 #include "engine/base/check.hpp"
@@ -18,7 +20,7 @@ constexpr std::size_t slots_of(std::size_t capacity) { return 1 + capacity + kOv
 
 // The numbers of records with which a table takes the memory of a growth, with which it grows, and with which it grows
 // even if it does not have the memory yet.
-constexpr std::size_t records_with_memory(std::size_t capacity) { return capacity * 77 / 100; }
+constexpr std::size_t records_with_memory(std::size_t capacity) { return capacity * 78 / 100; }
 constexpr std::size_t records_of(std::size_t capacity) { return capacity * 4 / 5; }
 constexpr std::size_t records_at_most(std::size_t capacity) { return capacity * 41 / 50; }
 
@@ -33,7 +35,7 @@ constexpr std::size_t unit_of(std::size_t slots) {
 
 // The table takes no more memory until it has more records.
 std::size_t capacity_for(std::size_t records) {
-  const std::size_t slots = slots_of(std::max(records * 100 / 77 + 1, kCapacityMin)), unit = unit_of(slots);
+  const std::size_t slots = slots_of(std::max(records * 100 / 78 + 1, kCapacityMin)), unit = unit_of(slots);
   return (slots + unit - 1) / unit * unit - slots_of(0);
 }
 
@@ -52,55 +54,34 @@ constexpr std::uint32_t kBurstSlots = 2048;
 // A thread costs more than the page faults of a smaller growth.
 constexpr std::size_t kAheadBytesMin = std::size_t{1} << 20;
 
-// How many ids are looked up side by side. The cache lines of their slots fit into the caches together.
-constexpr std::uint32_t kChunkIds = 512;
-constexpr std::uint32_t kHomesAhead = 32;
-// A round for fewer ids than this costs more than it saves.
-constexpr std::uint32_t kRoundIdsMin = 4;
+// How many ids before its turn the tags and the slot of an id are asked for.
+constexpr std::uint32_t kTagsAhead = 16, kSlotsAhead = 32;
 
-// find() for a few ids. Calls home(id).
-template <class Home>
-bool find_chunk(const TableRef& whole, const KeyId* ids, std::uint32_t count, std::uint32_t* slots, const Home& home) {
-  std::array<std::uint32_t, kChunkIds> open;  // those that are not decided yet
-  const Slot* const table = whole.slots;
-  const auto ask_for_home = [&](std::uint32_t i) {
-    slots[i] = home(ids[i]);
-    prefetch_for_write(table + slots[i]);
-  };
-  const std::uint32_t ahead = std::min(kHomesAhead, count);
-  for (std::uint32_t i = 0; i < ahead; ++i) ask_for_home(i);
-  std::uint32_t open_count = 0;
-  // One probe, without a branch: a hit cannot be predicted, and one wrong prediction costs as much as ten probes. The
-  // probe compares only one half of the id. It stops at a slot that has this half, or at an empty slot. The end of
-  // find_chunk() checks the whole id. The slot of the next round is prefetched one round ahead.
-  const auto probe = [&](std::uint32_t i) {
-    const std::uint32_t slot = slots[i];
-    const std::uint64_t held = table[slot].id.low;
-    const bool goes_on = (held != ids[i].low) & (held != 0);
-    slots[i] = slot + static_cast<std::uint32_t>(goes_on);
-    prefetch_for_write(table + slots[i]);
-    open[open_count] = i;
-    open_count += static_cast<std::uint32_t>(goes_on);
-  };
-  for (std::uint32_t i = 0; i < count - ahead; ++i) {
-    ask_for_home(i + ahead);
-    probe(i);
+constexpr std::uint32_t kTagsAtOnce = 8;
+// The tag of the last slot is read together with those after it.
+constexpr std::size_t tags_of(std::size_t slots) { return slots + kTagsAtOnce - 1; }
+
+constexpr std::uint64_t kLowBits = 0x0101010101010101, kHighBits = 0x8080808080808080;
+
+// Bit 8 b + 7 for the first byte b of the word that is 0. Higher bits may be set, too. 0: no byte is 0.
+constexpr std::uint64_t first_zero(std::uint64_t word) { return (word - kLowBits) & ~word & kHighBits; }
+
+std::uint64_t eight(const std::uint8_t* tags) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, tags, sizeof(word));
+  return word;
+}
+
+// The first slot of the id's probe run that has the id's tag; the absent slot if there is none.
+std::uint32_t hint_for(const std::uint8_t* tags, std::uint32_t home, std::uint8_t tag) {
+  for (std::uint32_t i = home;; i += kTagsAtOnce) {
+    const std::uint64_t word = eight(tags + i);
+    const std::uint64_t equal = first_zero(word ^ tag * kLowBits), empty = first_zero(word);
+    if ((equal | empty) == 0) continue;
+    // The lowest bit decides.
+    const bool is_equal = (equal & (empty - 1) & ~empty) != 0;
+    return is_equal ? i + static_cast<std::uint32_t>(std::countr_zero(equal)) / 8 : RecordTable::absent_slot();
   }
-  for (std::uint32_t i = count - ahead; i < count; ++i) probe(i);
-  while (open_count >= kRoundIdsMin) {
-    const std::uint32_t probes = open_count;
-    open_count = 0;
-    for (std::uint32_t j = 0; j < probes; ++j) probe(open[j]);
-  }
-  bool has_all = true;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const KeyId held = table[slots[i]].id;
-    if (held.low == ids[i].low && held.high == ids[i].high) [[likely]]
-      continue;
-    slots[i] = whole.find_from(slots[i], ids[i]);
-    has_all &= slots[i] != RecordTable::absent_slot();
-  }
-  return has_all;
 }
 
 // Addresses for a table of so many records, and for much overflow.
@@ -109,7 +90,7 @@ std::size_t slots_reserved(std::size_t records_max) { return records_max * 5 / 3
 }  // namespace
 
 RecordTable::RecordTable(std::size_t expected_records, std::size_t records_max)
-    : slots_(slots_reserved(records_max)), besides_(slots_reserved(records_max)) {
+    : slots_(slots_reserved(records_max)), tags_(slots_reserved(records_max)), besides_(slots_reserved(records_max)) {
   const std::size_t capacity = capacity_for(expected_records);
   KILOKV_CHECK(capacity <= kCapacityMax);
   memory_capacity_ = ref_.lower = ref_.upper = static_cast<std::uint32_t>(capacity);
@@ -121,6 +102,7 @@ RecordTable::RecordTable(std::size_t expected_records, std::size_t records_max)
 void RecordTable::take_memory(std::size_t slots) {
   ahead_.stop();
   slots_.grow(slots);
+  tags_.grow(tags_of(slots));
   besides_.grow(slots);
   ref_.slots = slots_.data();
 }
@@ -143,14 +125,14 @@ void RecordTable::prepare_growth() {
   memory_capacity_ = static_cast<std::uint32_t>(wanted);
   const std::size_t slots = slots_of(wanted);
   if (slots <= slots_.size()) return;  // the overflow slots have it already
-  const auto bytes = [this] { return std::array{slots_.bytes(), besides_.bytes()}; };
+  const auto bytes = [this] { return std::array{slots_.bytes(), tags_.bytes(), besides_.bytes()}; };
   const auto before = bytes();
   take_memory(slots);
   if (slots_.bytes() - before[0] < kAheadBytesMin) return;
   const auto part = [&before](std::size_t column, auto& array) {
     return std::as_writable_bytes(std::span(array.data(), array.size())).subspan(before[column]);
   };
-  ahead_.take({part(0, slots_), part(1, besides_)});
+  ahead_.take({part(0, slots_), part(1, tags_), part(2, besides_)});
 }
 
 void RecordTable::start_growth() {
@@ -203,7 +185,7 @@ void RecordTable::set_boundary() { ref_.boundary = ((std::uint64_t{not_moved_} <
 
 std::size_t RecordTable::memory_of(std::size_t capacity) {
   const std::size_t slots = slots_of(capacity);
-  return slots * (sizeof(Slot) + sizeof(Beside));
+  return slots * (sizeof(Slot) + sizeof(Beside)) + tags_of(slots);
 }
 
 std::size_t RecordTable::memory_until(std::size_t capacity, std::size_t records) {
@@ -224,6 +206,7 @@ std::uint32_t RecordTable::find_free(KeyId id) {
 
 void RecordTable::put(std::uint32_t slot, const Row& row) {
   slots_[slot] = row.slot;
+  tags_[slot] = tag_of(row.slot.id);
   besides_[slot] = row.beside;
 }
 
@@ -234,6 +217,7 @@ std::uint32_t RecordTable::insert(KeyId id, std::uint32_t key_ref) {
   ++size_;
   const std::uint32_t slot = find_free(id);
   slots_[slot].id = id;
+  tags_[slot] = tag_of(id);
   besides_[slot].key_ref = key_ref;
   return slot;
 }
@@ -249,18 +233,58 @@ void RecordTable::erase(std::uint32_t slot) {
   --size_;
 }
 
-bool RecordTable::find_all(std::span<const KeyId> ids, std::uint32_t* slots) const {
-  const TableRef table = ref_;
-  const auto find_in_chunks = [&](const auto& home) {
-    bool has_all = true;
-    for (std::size_t i = 0; i < ids.size(); i += kChunkIds) {
-      const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(kChunkIds, ids.size() - i));
-      has_all &= find_chunk(table, ids.data() + i, count, slots + i, home);
+template <class Home>
+void RecordTable::hint_all(std::span<const KeyId> ids, const Home& home, std::uint32_t* slots) const {
+  const std::uint8_t* const tags = tags_.data();
+  const std::size_t count = ids.size(), ahead = std::min<std::size_t>(kTagsAhead, count);
+  for (std::size_t i = 0; i < ahead; ++i) prefetch_for_read(tags + home(ids[i]));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + ahead < count) prefetch_for_read(tags + home(ids[i + ahead]));
+    slots[i] = hint_for(tags, home(ids[i]), tag_of(ids[i]));
+  }
+}
+
+void RecordTable::hint_all(std::span<const KeyId> ids, std::uint32_t* slots) const {
+  if (growing())
+    return hint_all(
+        ids, [table = ref_](KeyId id) { return table.home(id.high); }, slots);
+  hint_all(
+      ids, [capacity = ref_.upper](KeyId id) { return 1 + scaled_home(id.high, capacity); }, slots);
+}
+
+bool RecordTable::check_hints(std::span<const KeyId> ids, const std::uint32_t* hints, std::uint32_t* slots) const {
+  std::array<std::uint32_t, kCheckedMax> wrong;
+  const Slot* const table = slots_.data();
+  const std::size_t count = ids.size(), ahead = std::min<std::size_t>(kSlotsAhead, count);
+  bool has_all = true;
+  for (std::size_t i = 0; i < ahead; ++i) prefetch_for_write(table + hints[i]);
+  for (std::size_t begin = 0; begin < count; begin += kCheckedMax) {
+    const std::size_t end = std::min<std::size_t>(begin + kCheckedMax, count);
+    std::uint32_t wrong_count = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (i + ahead < count) prefetch_for_write(table + hints[i + ahead]);
+      slots[i] = hints[i];
+      const KeyId held = table[slots[i]].id;
+      wrong[wrong_count] = static_cast<std::uint32_t>(i);
+      wrong_count += ((held.low ^ ids[i].low) | (held.high ^ ids[i].high)) != 0 ? 1 : 0;
     }
-    return has_all;
-  };
-  if (growing()) return find_in_chunks([table](KeyId id) { return table.home(id.high); });
-  return find_in_chunks([capacity = table.upper](KeyId id) { return 1 + scaled_home(id.high, capacity); });
+    for (std::uint32_t w = 0; w < wrong_count; ++w) {
+      const std::uint32_t i = wrong[w];
+      if (slots[i] != absent_slot()) slots[i] = find(ids[i]);
+      has_all &= slots[i] != absent_slot();
+    }
+  }
+  return has_all;
+}
+
+bool RecordTable::find_all(std::span<const KeyId> ids, std::uint32_t* slots) const {
+  bool has_all = true;
+  for (std::size_t i = 0; i < ids.size(); i += kCheckedMax) {
+    const std::span<const KeyId> some = ids.subspan(i, std::min<std::size_t>(kCheckedMax, ids.size() - i));
+    hint_all(some, slots + i);
+    has_all &= check_hints(some, slots + i, slots + i);
+  }
+  return has_all;
 }
 
 }  // namespace kilokv::engine

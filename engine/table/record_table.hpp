@@ -5,6 +5,9 @@
 // on in the overflow slots after it: probes do not wrap around. Erasing shifts the rest of the run back, so there are
 // no markers for erased records.
 //
+// find_all() looks at the tags of a run, eight at once. A slot with the right tag may have another id. So find_all()
+// then compares the whole id.
+//
 // The table grows by an eighth when it has 0.8 records for each home. It grows in place, in small slices: each insert
 // pays for the move of a few slots. Records move from the highest slot downward. Homes keep their order and never get
 // lower, so moved records do not get in the way of the others. A boundary hash says which records have moved: those
@@ -16,8 +19,8 @@
 // bits of slot 0 are zero. It stands for every key that is not in the table, so that readers need no branch. Slot
 // indices are stable until the next insert or erase.
 //
-// The host keeps more beside the slots: key_ref (where the key's bytes are, table/key_arena.hpp), and chunk (the chunk
-// of the ordered index that has the key).
+// The host keeps more beside the slots: a tag, which is one byte of the id; key_ref (where the key's bytes are,
+// table/key_arena.hpp), and chunk (the chunk of the ordered index that has the key).
 //
 // Thread safety: none. Source: linear probing with backward-shift deletion, Knuth vol. 3, 6.4, algorithm R.
 #pragma once
@@ -77,10 +80,13 @@ class RecordTable {
 
   TableRef ref() const { return ref_; }
   std::uint32_t find(KeyId id) const { return ref_.find(id); }
-  // find() for many ids at once: fills slots[0, ids.size()). Returns whether all of them have a slot. The probes of
-  // different ids run side by side, in rounds, so that no probe waits for the memory of another, or for a branch that
-  // cannot be predicted.
+  // find() for many ids at once: fills slots[0, ids.size()). Returns whether all of them have a slot.
   bool find_all(std::span<const KeyId> ids, std::uint32_t* slots) const;
+  // The two halves of find_all(). hint_all() looks at tags only, so it may run while other threads write cells. The
+  // hint is the absent slot if the id has no slot. Any other hint may be wrong. check_hints() makes slots of hints, and
+  // returns whether all ids have one. Requires: no record was inserted or erased between the two.
+  void hint_all(std::span<const KeyId> ids, std::uint32_t* slots) const;
+  bool check_hints(std::span<const KeyId> ids, const std::uint32_t* hints, std::uint32_t* slots) const;
   void prefetch_slot(std::uint32_t slot) const { prefetch_for_write(slots_.data() + slot); }
   static constexpr std::uint32_t absent_slot() { return 0; }
 
@@ -117,7 +123,7 @@ class RecordTable {
   // The capacity for which the table has the memory. The table takes the memory of a growth before it grows.
   std::uint32_t memory_capacity() const { return memory_capacity_; }
   bool growing() const { return not_moved_ > 0; }
-  std::size_t memory_bytes() const { return slots_.bytes() + besides_.bytes(); }
+  std::size_t memory_bytes() const { return slots_.bytes() + tags_.bytes() + besides_.bytes(); }
 
  private:
   static constexpr std::size_t kRecordsReserved = std::size_t{1} << 31;
@@ -131,6 +137,16 @@ class RecordTable {
     Beside beside;
   };
 
+  // check_hints() looks at so many ids, and then corrects the wrong hints among them.
+  static constexpr std::uint32_t kCheckedMax = 512;
+
+  // 0 only for an empty slot. Other bits of the id choose the home.
+  static std::uint8_t tag_of(KeyId id) {
+    const auto tag = static_cast<std::uint8_t>(id.low);
+    return tag == 0 && (id.low | id.high) != 0 ? 1 : tag;
+  }
+  template <class Home>
+  void hint_all(std::span<const KeyId> ids, const Home& home, std::uint32_t* slots) const;
   void take_memory(std::size_t slots);
   void advance_growth();
   void prepare_growth();
@@ -155,6 +171,7 @@ class RecordTable {
   std::vector<Row> run_;         // of move_run()
 
   GrowingArray<Slot> slots_;
+  GrowingArray<std::uint8_t> tags_;
   GrowingArray<Beside> besides_;
   MemoryAhead ahead_;  // ends before the columns
 };

@@ -137,9 +137,9 @@ struct OperandValue {
 template <class Space, class Access>
 KILOKV_HOST_DEVICE inline OperandValue load_operand(const BatchViewIn<Space>& batch, const ResultViewIn<Space>& results,
                                                     const Access& access, std::uint32_t list_begin, std::uint32_t i,
-                                                    Version version) {
+                                                    Version version, Operand operand) {
   const std::int64_t value = batch.op_value[i];
-  switch (static_cast<Operand>(batch.op_operand[i])) {
+  switch (operand) {
     case Operand::integer: return {static_cast<std::uint64_t>(value)};
     case Operand::bytes: return {access.value_word(static_cast<std::uint32_t>(value)), ValueType::bytes};
     case Operand::commit_version: return {version};
@@ -149,7 +149,7 @@ KILOKV_HOST_DEVICE inline OperandValue load_operand(const BatchViewIn<Space>& ba
   }
   const Cell read = results.op_cell[list_begin + static_cast<std::uint32_t>(value)];
   OperandValue loaded{read.word, type_of(read.tag)};
-  if (static_cast<Operand>(batch.op_operand[i]) == Operand::get) return loaded;
+  if (operand == Operand::get) return loaded;
   if (loaded.type == ValueType::bytes)
     loaded.outcome = Outcome::type_mismatch;
   else if (loaded.word == std::uint64_t{1} << 63)
@@ -164,16 +164,16 @@ struct OperationEffect {
   bool wrote = false;
 };
 
-// Runs an operation on a key. It reads the record in one place and writes it in one place, because each call of the
-// access is inlined, and some of them are large.
+// Runs an operation of this kind on a key. It reads the record in one place and writes it in one place, because each
+// call of the access is inlined, and some of them are large. `of`: ignored if the kind takes no operand.
 template <class Space, class Access>
 KILOKV_HOST_DEVICE inline OperationEffect run_on_key(const BatchViewIn<Space>& batch,
                                                      const ResultViewIn<Space>& results, Access& access,
-                                                     std::uint32_t list_begin, std::uint32_t i, Version version) {
-  const auto kind = static_cast<OpKind>(batch.op_kind[i]);
+                                                     std::uint32_t list_begin, std::uint32_t i, Version version,
+                                                     OpKind kind, Operand of) {
   const std::uint32_t key = batch.op_key[i];
   OperandValue operand{0, ValueType::absent};  // stays absent for a GET and a DELETE
-  if (takes_operand(kind)) operand = load_operand(batch, results, access, list_begin, i, version);
+  if (takes_operand(kind)) operand = load_operand(batch, results, access, list_begin, i, version, of);
   if (operand.outcome != Outcome::committed) return {operand.outcome};
   Cell before{};  // a PUT of a value does not need it
   if (kind != OpKind::put || operand.type == ValueType::absent) before = access.read(key);
@@ -211,11 +211,17 @@ KILOKV_HOST_DEVICE inline OperationEffect run_on_key(const BatchViewIn<Space>& b
   return {Outcome::committed, true};
 }
 
-template <class Space, class Access>
+template <bool kUsualApart, class Space, class Access>
 KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchViewIn<Space>& batch,
                                                         const ResultViewIn<Space>& results, Access& access,
                                                         std::uint32_t list_begin, std::uint32_t i, Version version) {
-  switch (static_cast<OpKind>(batch.op_kind[i])) {
+  const auto kind = static_cast<OpKind>(batch.op_kind[i]);
+  if constexpr (kUsualApart) {
+    if (kind == OpKind::add && static_cast<Operand>(batch.op_operand[i]) == Operand::integer) [[likely]] {
+      return run_on_key(batch, results, access, list_begin, i, version, OpKind::add, Operand::integer);
+    }
+  }
+  switch (kind) {
     case OpKind::range_get:
       access.range_get(batch.op_key[i], version);
       results.op_cell[i] = Cell{};
@@ -230,18 +236,25 @@ KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchViewIn<Space>
     case OpKind::get:
     case OpKind::put:
     case OpKind::del:
-    case OpKind::add: return run_on_key(batch, results, access, list_begin, i, version);
+    case OpKind::add: {
+      const Operand operand = takes_operand(kind) ? static_cast<Operand>(batch.op_operand[i]) : Operand::integer;
+      return run_on_key(batch, results, access, list_begin, i, version, kind, operand);
+    }
   }
   return {};
 }
 
 // Runs transaction t with the given rank. Fills its results, and leaves its writes in `access`. Returns its outcome.
 // `postponed`: a WAIT guard was false, and nothing was written. `undecided`: the access stopped the run.
-template <class Space, class Access>
+// `kUsualApart`: for CPUs. The usual operation, an ADD of a constant, then has code of its own. And in the first pass,
+// the results of a transaction that commits and writes are there already (fill_usual()). On a device, both would only
+// cost registers.
+template <bool kUsualApart = false, class Space, class Access>
 KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchViewIn<Space>& batch, const ResultViewIn<Space>& results,
                                                   Access& access, std::uint32_t t, std::uint32_t rank) {
   const Version version = batch.first_version + rank;
   const auto finish = [&](Outcome outcome, FailedIn failed_in, std::uint32_t failed_index, Cell cell, bool wrote) {
+    if (kUsualApart && outcome == Outcome::committed && wrote && rank < batch.size) return outcome;
     results.outcome[t] = static_cast<std::uint8_t>(outcome);
     results.failed_in[t] = static_cast<std::uint8_t>(failed_in);
     results.failed_index[t] = failed_index;
@@ -280,7 +293,7 @@ KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchViewIn<Space>& batc
   bool wrote = false;
   for (std::uint32_t i = begin; i < end; ++i) {
     access.ahead(i);
-    const OperationEffect effect = run_operation(batch, results, access, begin, i, version);
+    const OperationEffect effect = run_operation<kUsualApart>(batch, results, access, begin, i, version);
     if (access.stopped()) return Outcome::undecided;
     if (effect.outcome != Outcome::committed) {
       access.undo();

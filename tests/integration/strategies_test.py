@@ -50,12 +50,12 @@ class Strategies(unittest.TestCase):
 
     def test_any_order(self):
         with temporary_folder() as folder, \
-                Server(folder, "--order", "any", "--threads", "2", "--shadow-rate", "1") as server:
+                Server(folder, "--order", "any", "--threads", "4", "--shadow-rate", "1") as server:
             self.assertGreater(self.judge(server, server.folder, LOADS[0]), 0)
             after = status(server)
             self.assertEqual((after["strategy"], after["order"]), ("auto", "any"))
             # What it chose last may be of batches that are the first of their kind: then it is to meet more of them.
-            timed = r"serial \d+ ns, ordered \d+ ns, prstm .*, kilo .*, local "
+            timed = r"serial \d+ ns, pipelined \d+ ns.*, partitioned \d+ ns.*, prstm \d+ ns.*, kilo \d+ ns.*, local "
             for _ in range(20):
                 if re.search(timed, status(server)["strategy_choice"]):
                     break
@@ -115,7 +115,7 @@ class Strategies(unittest.TestCase):
                                    (["--stage-blocks", "4"],
                                     "1, the default, unless --strategy is local (--stage-blocks)"),
                                    (["--strategy", "local", "--stage-blocks", "16"], "1, 2, 4 or 8 (--stage-blocks)"),
-                                   (["--strategy", "foo"], "one of auto, ordered, serial, prstm")):
+                                   (["--strategy", "foo"], "one of auto, ordered, serial, pipelined, partitioned, prstm")):
             with self.subTest(arguments), temporary_folder() as folder:
                 done = subprocess.run([BIN / "kilokvd", "--data-dir", folder, *arguments], capture_output=True,
                                       text=True, stdin=subprocess.DEVNULL, timeout=60)

@@ -33,4 +33,10 @@ void RankOrder::sort(const BatchResults& results, bool in_order) {
   by_rank_.erase(std::remove(by_rank_.begin(), by_rank_.end(), kNone), by_rank_.end());
 }
 
+std::uint32_t RankOrder::places_before(const BatchResults& results, std::uint32_t rank) const {
+  const auto at =
+      std::partition_point(by_rank_.begin(), by_rank_.end(), [&](std::uint32_t t) { return results.rank[t] < rank; });
+  return static_cast<std::uint32_t>(at - by_rank_.begin());
+}
+
 }  // namespace kilokv::engine

@@ -26,18 +26,25 @@ class RankOrder {
   // `in_order`: the rank of each transaction is its number in the batch. Requires: `results` are complete, the number
   // of passes included. The memory is at most 16 bytes for each transaction of the largest batch so far.
   void sort(const BatchResults& results, bool in_order);
+  // The number of places with a lower rank. Requires: sort(), with `in_order` false.
+  std::uint32_t places_before(const BatchResults& results, std::uint32_t rank) const;
   bool is_in_order() const { return in_order_; }
-  // Calls f(transaction) for each transaction that wrote, in rank order.
+  // The number of places. Each transaction that wrote has one; in the batch's own order, so have the others.
+  std::uint32_t places(const BatchResults& results) const {
+    return static_cast<std::uint32_t>(in_order_ ? results.wrote.size() : by_rank_.size());
+  }
+  // Calls f(transaction) for each transaction of the places [first, last) that wrote, in rank order.
   template <class F>
-  void for_each(const BatchResults& results, const F& f) const {
-    if (!in_order_) {
-      for (const std::uint32_t t : by_rank_) f(t);
-      return;
-    }
-    const auto n = static_cast<std::uint32_t>(results.wrote.size());
-    for (std::uint32_t t = 0; t < n; ++t) {
+  void for_each(const BatchResults& results, std::uint32_t first, std::uint32_t last, const F& f) const {
+    for (std::uint32_t place = first; place < last; ++place) {
+      const std::uint32_t t = in_order_ ? place : by_rank_[place];
       if (results.wrote[t] != 0) f(t);
     }
+  }
+  // The same for all places.
+  template <class F>
+  void for_each(const BatchResults& results, const F& f) const {
+    for_each(results, 0, places(results), f);
   }
 
  private:

@@ -72,7 +72,7 @@ Status DeviceExecutor::run(const ResolvedBatch& batch, BatchRecords* records, Ba
   batch.clock.enter(BatchStage::run);
   status = launch();
   batch.clock.enter(BatchStage::unpack);
-  return status.ok() ? unpack(batch, *records, results, report) : status;
+  return status.ok() ? unpack(*records, results, report) : status;
 }
 
 Status DeviceExecutor::validate(const RecordStore& store, const ReadSet& set, ValidatorLanes lanes,
@@ -98,18 +98,17 @@ Status DeviceExecutor::bind(const ResolvedBatch& batch, BatchRecords* records, B
 
 void DeviceExecutor::pack(const ResolvedBatch& batch, const BatchRecords& records) {
   block_.pack();
-  const RecordTable& table = batch.store.table();
   KeyId* const ids = DeviceBlock::staged(bulk_on_host_.ids);
   std::uint8_t* const actions = DeviceBlock::staged(bulk_on_host_.actions);
+  const std::vector<std::uint32_t>& record_of_key = records.record_of_key();
+  for (std::size_t k = 0; k < record_of_key.size(); ++k) ids[record_of_key[k]] = batch.columns.key_id[k];
   digest_ = 0;
-  for (std::uint32_t i = 0; i < records.size(); ++i) {
-    const Slot& slot = table[records.slots()[i]];
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const std::uint64_t word = records.cells()[2 * i], tag = records.cells()[2 * i + 1];
     // The device's table does not have a record without a version. If the batch writes the record, it is sent to that
     // table before the next batch.
-    const bool is_there = slot.cell.tag != 0;
-    ids[i] = slot.id;
-    actions[i] = static_cast<std::uint8_t>(is_there ? BulkAction::find : BulkAction::none);
-    digest_ += cell_digest(i, slot.cell.word, slot.cell.tag);
+    actions[i] = static_cast<std::uint8_t>(tag != 0 ? BulkAction::find : BulkAction::none);
+    digest_ += cell_digest(static_cast<std::uint32_t>(i), word, tag);
   }
 }
 
@@ -141,8 +140,7 @@ void DeviceExecutor::measure(ExecutionReport* report) {
   }
 }
 
-Status DeviceExecutor::unpack(const ResolvedBatch& batch, const BatchRecords& records, BatchResults* results,
-                              ExecutionReport* report) {
+Status DeviceExecutor::unpack(const BatchRecords& records, BatchResults* results, ExecutionReport* report) {
   block_.unpack();
   strategy_->close(results, report);
   report->on_device = true;
@@ -156,10 +154,9 @@ Status DeviceExecutor::unpack(const ResolvedBatch& batch, const BatchRecords& re
                   std::string(report->strategy) + " gave up a batch on the device: no transaction made progress");
   }
   if (!is_plausible(*results)) return Status(StatusCode::internal, "the device returned invalid results");
-  const RecordTable& table = batch.store.table();
   for (std::size_t i = 0; i < records.size(); ++i) {
-    const Slot& slot = table[records.slots()[i]];
-    if (slot.cell.tag == 0 && records.cells()[2 * i + 1] != 0) table_.changed(slot.id);
+    const bool was_there = bulk_on_host_.actions[i] == static_cast<std::uint8_t>(BulkAction::find);
+    if (!was_there && records.cells()[2 * i + 1] != 0) table_.changed(bulk_on_host_.ids[i]);
   }
   return {};
 }

@@ -53,8 +53,7 @@ class DeviceExecutor final : public Executor {
   // Creates the stream and the marks.
   Status create_stream();
   Status launch();
-  Status unpack(const ResolvedBatch& batch, const BatchRecords& records, BatchResults* results,
-                ExecutionReport* report);
+  Status unpack(const BatchRecords& records, BatchResults* results, ExecutionReport* report);
   // Reports the bytes of the batch's copies, and the time of its copies and kernels.
   void measure(ExecutionReport* report);
 

@@ -44,21 +44,20 @@ void BatchRecords::gather(const TransactionColumns& columns, const BatchResolver
   absent_record_ = kNone;
   cells_.reserve(2 * keys);
   cells_.resize(2 * slots_.size());
+  running_.reserve(keys);
+  running_.resize(slots_.size());
   for (std::size_t d = 0; d < slots_.size(); ++d) {
     if (d + kPrefetchAhead < slots_.size()) prefetch_for_write(&table[slots_[d + kPrefetchAhead]]);
     const Cell cell = table[slots_[d]].cell;
     cells_[2 * d] = cell.word;
     cells_[2 * d + 1] = cell.tag;
+    running_[d] = cell;
     if (slots_[d] == absent) absent_record_ = static_cast<std::uint32_t>(d);
   }
 }
 
-bool BatchRecords::replay(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
-                          BatchResults* results, Cell* before) {
-  const RecordTable& table = store.table();
-  running_.reserve(record_of_key_.size());
-  running_.resize(slots_.size());
-  for (std::size_t d = 0; d < slots_.size(); ++d) running_[d] = table[slots_[d]].cell;
+bool BatchRecords::replay(const TransactionColumns& columns, const RankOrder& order, BatchResults* results,
+                          Cell* before) {
   order.for_each(*results, [&](std::uint32_t t) {
     const OperationRange ran = operations_run(columns, *results, t);
     for (std::uint32_t op = ran.begin; op < ran.end; ++op) {

@@ -36,11 +36,12 @@ class BatchRecords {
   std::vector<std::uint64_t>& cells() { return cells_; }              // [2d] word and tag
   const std::vector<std::uint64_t>& cells() const { return cells_; }
 
-  // Replays all writes in rank order over the table's cells. `before` gets the cell that each of them replaces. A delta
-  // among the results (BatchResults::kDelta) becomes the value that the ADD left. False: the writes do not lead to the
-  // cells that the strategy left, so that either the writes or the cells are wrong. Call it before scatter().
-  [[nodiscard]] bool replay(const TransactionColumns& columns, const RankOrder& order, const RecordStore& store,
-                            BatchResults* results, Cell* before);
+  // Replays all writes in rank order over the cells that gather() has found. `before` gets the cell that each of them
+  // replaces. A delta among the results (BatchResults::kDelta) becomes the value that the ADD left. False: the writes
+  // do not lead to the cells that the strategy left, so that either the writes or the cells are wrong. Call it once,
+  // before scatter().
+  [[nodiscard]] bool replay(const TransactionColumns& columns, const RankOrder& order, BatchResults* results,
+                            Cell* before);
 
   // Writes the cells that changed to the table. Requires: replay() has returned true.
   void scatter(RecordStore* store) const;
@@ -61,7 +62,7 @@ class BatchRecords {
   std::vector<std::uint32_t> record_of_key_;
   std::vector<std::uint32_t> slots_;
   std::vector<std::uint64_t> cells_;
-  std::vector<Cell> running_;  // [d] the cells during replay()
+  std::vector<Cell> running_;  // [d] the cells of the table; during replay(), those after the writes so far
   std::uint32_t absent_record_ = kNone;
 };
 

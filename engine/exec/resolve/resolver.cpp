@@ -4,9 +4,25 @@
 #include <span>
 #include <string>
 
+#include "engine/base/check.hpp"
 #include "engine/txn/kinds.hpp"
 
 namespace kilokv::engine {
+
+namespace {
+
+// All keys that the transactions [first, last) name are before this one.
+std::uint32_t end_of_keys(const TransactionColumns& columns, std::uint32_t first, std::uint32_t last) {
+  std::uint32_t end = 0;
+  const std::uint32_t op_begin = columns.then_begin(first), op_end = columns.else_end[last - 1];
+  for (std::uint32_t i = op_begin; i < op_end; ++i) end = std::max(end, columns.op_key[i] + 1);
+  for (std::uint32_t g = columns.guard_begin(first); g < columns.guard_end[last - 1]; ++g) {
+    end = std::max({end, columns.guard_key[g] + 1, columns.guard_other[g] + 1});  // kNone + 1 is 0
+  }
+  return end;
+}
+
+}  // namespace
 
 bool BatchResolver::insert_missing(const TransactionColumns& columns, RecordStore* store) {
   const std::uint32_t absent = RecordTable::absent_slot();
@@ -70,26 +86,87 @@ bool BatchResolver::find_all(const TransactionColumns& columns, const RecordStor
   return has_all;
 }
 
+Status BatchResolver::create_missing(const TransactionColumns& columns, RecordStore* store, std::uint32_t read_set) {
+  if (!insert_missing(columns, store)) {
+    return Status::exhausted(
+        ErrorReason::table_full,
+        {"records", std::to_string(store->records_max()) + " records and 16 GiB of keys",
+         std::to_string(store->table().size()) + " records before the new keys of a batch", "--table-records-max"},
+        Status::kNoRetry);  // a delete leaves a tombstone, so nothing frees keys soon
+  }
+  if (read_set > 0) {
+    find_all(columns, *store, read_set);
+  } else if (!created_.empty()) {
+    find_moved(columns, store->table().absent_slot(), *store);
+  }
+  return {};
+}
+
 Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store,
                               std::uint32_t read_set) {
-  created_.clear();
-  slot_of_key_.resize(columns.key_id.size());
-  if (!find_all(columns, *store, read_set)) {
-    if (!insert_missing(columns, store)) {
-      return Status::exhausted(
-          ErrorReason::table_full,
-          {"records", std::to_string(store->records_max()) + " records and 16 GiB of keys",
-           std::to_string(store->table().size()) + " records before the new keys of a batch", "--table-records-max"},
-          Status::kNoRetry);  // a delete leaves a tombstone, so nothing frees keys soon
-    }
-    if (read_set > 0) {
-      find_all(columns, *store, read_set);
-    } else if (!created_.empty()) {
-      find_moved(columns, store->table().absent_slot(), *store);
-    }
+  open_shares(columns);
+  misses_ = !find_all(columns, *store, read_set);
+  if (misses_) {
+    if (Status created = create_missing(columns, store, read_set); !created.ok()) return created;
   }
   add_values(columns, batch, store);
   return {};
+}
+
+void BatchResolver::open_shares(const TransactionColumns& columns) {
+  created_.clear();
+  slot_of_key_.resize(columns.key_id.size());
+  misses_ = false;
+}
+
+void BatchResolver::find_share(const TransactionColumns& columns, const RecordStore& store, std::uint32_t share,
+                               std::uint32_t shares) {
+  const std::span<const KeyId> ids(columns.key_id);
+  const std::size_t first = ids.size() * share / shares, last = ids.size() * (share + 1) / shares;
+  if (!store.table().find_all(ids.subspan(first, last - first), slot_of_key_.data() + first)) misses_ = true;
+}
+
+Status BatchResolver::finish_shares(const TransactionColumns& columns, BatchNumber batch, RecordStore* store) {
+  if (misses_) {
+    if (Status created = create_missing(columns, store, 0); !created.ok()) return created;
+  }
+  add_values(columns, batch, store);
+  return {};
+}
+
+void BatchResolver::open(const TransactionColumns& columns, BatchNumber batch, RecordStore* store) {
+  created_.clear();
+  slot_of_key_.resize(columns.key_id.size());
+  found_ = 0;
+  hints_.close();
+  add_values(columns, batch, store);
+}
+
+// Transactions mostly name keys in the order of the key columns. Keys are found by tiles of HintFinder.
+void BatchResolver::find_for(const TransactionColumns& columns, std::uint32_t first, std::uint32_t last,
+                             RecordStore* store) {
+  constexpr std::uint32_t kTile = HintFinder::kTileKeys;
+  const std::uint32_t wanted = end_of_keys(columns, first, last);
+  if (wanted <= found_) return;
+  const std::span<const KeyId> ids(columns.key_id);
+  const RecordTable& table = store->table();
+  const auto size = static_cast<std::uint32_t>(ids.size());
+  hints_.pass((wanted + kTile - 1) / kTile);
+  bool has_all = true;
+  while (found_ < wanted) {
+    const std::uint32_t* const hints = hints_.ready(found_ / kTile);
+    const std::uint32_t count = std::min(kTile, size - found_);
+    const std::span<const KeyId> tile = ids.subspan(found_, count);
+    std::uint32_t* const slots = slot_of_key_.data() + found_;
+    has_all &= hints != nullptr ? table.check_hints(tile, hints, slots) : table.find_all(tile, slots);
+    found_ += count;
+  }
+  if (has_all) return;
+  hints_.stop();
+  table.find_all(ids.subspan(found_), slot_of_key_.data() + found_);
+  found_ = size;
+  KILOKV_CHECK(insert_missing(columns, store));
+  if (!created_.empty()) find_moved(columns, RecordTable::absent_slot(), *store);
 }
 
 bool BatchResolver::has_unwritten(const RecordStore& store) const {

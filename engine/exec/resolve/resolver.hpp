@@ -10,15 +10,18 @@
 // If the table one day holds only a part of the data, this is the place for the change: a key that is missing in the
 // table would be fetched from storage here, before any transaction runs.
 //
-// Not thread-safe. Keeps its capacity, so that the steady state allocates nothing.
+// Not thread-safe, but for find_hints() and find_share(). Keeps its capacity, so that the steady state allocates
+// nothing.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "engine/base/status.hpp"
 #include "engine/base/types.hpp"
+#include "engine/exec/resolve/hint_finder.hpp"
 #include "engine/exec/resolve/new_keys.hpp"
 #include "engine/table/record_store.hpp"
 #include "engine/txn/columns.hpp"
@@ -31,6 +34,24 @@ class BatchResolver {
   // `read_set`: the number of leading keys that belong to the large read set (exec/validate/read_set.hpp). These keys
   // are checked elsewhere. Such a key is resolved only if another guard or an operation names it, too.
   Status resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store, std::uint32_t read_set = 0);
+  // The same in shares of equal size, for a batch without ranges and without a large read set: open_shares(), then
+  // find_share() on each of several threads, and then finish_shares(). Errors: as for resolve().
+  void open_shares(const TransactionColumns& columns);
+  void find_share(const TransactionColumns& columns, const RecordStore& store, std::uint32_t share,
+                  std::uint32_t shares);
+  Status finish_shares(const TransactionColumns& columns, BatchNumber batch, RecordStore* store);
+  // The same in parts, while the batch runs: open(), and then find_for() before the transactions [first, last) run. The
+  // transactions of all calls follow each other. New keys of the batch are created by the first find_for() that misses
+  // a key. Slots may move then. Requires: the store has room for all keys of the batch, and the batch has no ranges.
+  void open(const TransactionColumns& columns, BatchNumber batch, RecordStore* store);
+  // Between open() and the last find_for(), other threads can find hints: begin_hints(), and then find_hints() on each
+  // of them.
+  void begin_hints(const TransactionColumns& columns, const RecordStore& store) {
+    hints_.open(columns.key_id, store.table());
+  }
+  void find_hints() { hints_.find(); }
+  void find_for(const TransactionColumns& columns, std::uint32_t first, std::uint32_t last, RecordStore* store);
+
   // Resolves one key, such as one of the large read set. Requires: resolve() was called.
   void resolve_key(const TransactionColumns& columns, std::uint32_t key, const RecordStore& store) {
     slot_of_key_[key] = store.table().find(columns.key_id[key]);
@@ -46,6 +67,7 @@ class BatchResolver {
 
  private:
   bool find_all(const TransactionColumns& columns, const RecordStore& store, std::uint32_t read_set);
+  Status create_missing(const TransactionColumns& columns, RecordStore* store, std::uint32_t read_set);
   bool insert_missing(const TransactionColumns& columns, RecordStore* store);
   void find_moved(const TransactionColumns& columns, std::uint32_t absent, const RecordStore& store);
   bool is_unwritten(std::uint32_t key, const RecordStore& store) const {
@@ -54,6 +76,9 @@ class BatchResolver {
   void add_values(const TransactionColumns& columns, BatchNumber batch, RecordStore* store);
 
   std::vector<std::uint32_t> slot_of_key_;
+  std::atomic<bool> misses_ = false;  // a share has a key that has no record
+  HintFinder hints_;
+  std::uint32_t found_ = 0;  // find_for() has found the keys before this one
   std::vector<std::uint64_t> value_word_;
   NewKeys new_keys_;
   std::vector<std::uint32_t> created_;  // keys that got a record; a record may be there several times

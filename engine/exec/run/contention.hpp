@@ -14,7 +14,7 @@
 #include <array>
 #include <cstdint>
 
-#include "engine/exec/resolve/resolver.hpp"
+#include "engine/base/types.hpp"
 #include "engine/txn/columns.hpp"
 
 namespace kilokv::engine {
@@ -43,13 +43,13 @@ class ContentionSample {
   // After kAlikeMin equal samples in a row, kUnseen batches between two samples are not sampled.
   static constexpr std::uint32_t kAlikeMin = 16, kUnseen = 3;
 
-  // Requires: `resolver` has resolved `columns`, which have no ranges.
-  Contention of(const TransactionColumns& columns, const BatchResolver& resolver) {
+  // Requires: `columns` have no ranges.
+  Contention of(const TransactionColumns& columns) {
     if (unseen_ > 0) {
       --unseen_;
       return last_;
     }
-    const Contention seen = look_at(columns, resolver);
+    const Contention seen = look_at(columns);
     alike_ = seen == last_ ? alike_ + 1 : 0;
     last_ = seen;
     if (alike_ >= kAlikeMin) unseen_ = kUnseen;
@@ -60,14 +60,15 @@ class ContentionSample {
   static constexpr std::size_t kPlaces = 2 * kUses;
 
   struct Record {
-    std::uint32_t epoch = 0, slot = 0;       // the entry is free if the epoch is not that of this batch
+    std::uint64_t id = 0;                    // the low half of the key's id
+    std::uint32_t epoch = 0;                 // the entry is free if this is not the epoch of this batch
     std::uint16_t touched = 0, last = 0;     // how many transactions touch it; the last one's number, from 1; 0: none
     bool spread = false;                     // transactions of several runs touch it
     bool changed = false, observed = false;  // observed: read, or written by an operation other than ADD
   };
 
-  Contention look_at(const TransactionColumns& columns, const BatchResolver& resolver);
-  void use(std::uint32_t slot, std::uint16_t by, bool changes, bool observes);
+  Contention look_at(const TransactionColumns& columns);
+  void use(std::uint64_t id, std::uint16_t by, bool changes, bool observes);
 
   static_assert(kPlaces == 1024);  // use() takes 10 bits of its hash
 

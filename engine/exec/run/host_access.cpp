@@ -16,15 +16,11 @@ bool range_unchanged(const RecordStore& store, const TransactionColumns& columns
 
 void HostAccess::open(const TransactionColumns& columns, const BatchResolver& resolver, RecordStore* store,
                       BatchResults* results, Cell* before) {
-  slots_ = store->table().ref().slots;
   slot_of_key_ = resolver.slot_of_key();
   value_word_ = resolver.value_word();
   columns_ = &columns;
   store_ = store;
   results_ = results;
-  op_kind_ = columns.op_kind.data();
-  op_key_ = columns.op_key.data();
-  operations_ = static_cast<std::uint32_t>(columns.op_kind.size());
   before_ = before;
   // An assignment of {} would keep the memory of a large batch.
   if (slot_of_pair_.capacity() * sizeof(slot_of_pair_[0]) > kKeptMax) slot_of_pair_ = std::vector<std::uint32_t>();
@@ -47,14 +43,14 @@ void HostAccess::restore(std::uint32_t slot, Cell before) {
 
 // Goes backwards, so that a record that was written twice gets its oldest cell back. The operation that runs has
 // written nothing.
-void HostAccess::undo() {
-  for (std::uint32_t i = operation_; i-- > first_;) {
+void HostAccess::undo(std::uint32_t first, std::uint32_t end) {
+  for (std::uint32_t i = end; i-- > first;) {
     if ((results_->op_flags[i] & BatchResults::kWrote) == 0) continue;
-    if (op_kind_[i] != static_cast<std::uint8_t>(OpKind::delete_range)) {
-      restore(slot_of_key_[op_key_[i]], before_[i]);
+    if (columns_->op_kind[i] != static_cast<std::uint8_t>(OpKind::delete_range)) {
+      restore(slot_of_key_[columns_->op_key[i]], before_[i]);
       continue;
     }
-    const std::uint32_t range = op_key_[i];
+    const std::uint32_t range = columns_->op_key[i];
     for (std::uint32_t pair = results_->range_end[range]; pair-- > results_->range_begin[range];) {
       restore(slot_of_pair_[pair], results_->pair_cell[pair]);
     }
@@ -106,7 +102,9 @@ bool HostAccess::delete_range(std::uint32_t range, Version own) {
                     [&](std::uint32_t slot, std::string_view key) {
                       if (type_of(slots_[slot].cell.tag) == ValueType::absent) return true;
                       add_pair(slot, key, own);
-                      write_slot(slot, Cell{0, make_tag(own, ValueType::absent)});
+                      const Cell deleted{0, make_tag(own, ValueType::absent)};
+                      summarize(slot, deleted);  // a batch with this operation has ranges
+                      slots_[slot].cell = deleted;
                       return --left > 0;
                     });
   results_->range_end[range] = static_cast<std::uint32_t>(results_->pair_cell.size());

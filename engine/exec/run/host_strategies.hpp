@@ -14,8 +14,8 @@ namespace kilokv::engine {
 
 class HostStrategies final : public Executor {
  public:
-  // Requires: `strategies` has at least one name; all are in the registry (exec/strategy.hpp), and none is `serial`;
-  // check_settings() accepts `settings`.
+  // Requires: `strategies` has at least one name; all are in the registry (exec/strategy.hpp), and the engine
+  // runs none of them itself; check_settings() accepts `settings`.
   HostStrategies(std::vector<std::string> strategies, std::uint32_t threads, const SettingTexts& settings = {});
 
   std::vector<std::string> strategies() const override { return names_; }

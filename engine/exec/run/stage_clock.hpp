@@ -1,5 +1,6 @@
-// Measures the stages of a batch, if EngineOptions::measure_stages asks for it. Thread safety: only the thread that
-// calls Engine::execute() uses it. It adds what other threads have used (add_helpers()).
+// Measures the stages of a batch, if EngineOptions::measure_stages asks for it. It always adds up the processor time of
+// the helpers: the other threads that work for the batch. Thread safety: only the thread that calls Engine::execute()
+// uses it. It adds what the helpers have used (add_helpers()).
 #pragma once
 
 #include "engine/exec/run/stage_times.hpp"
@@ -10,8 +11,9 @@ namespace kilokv::engine {
 
 class StageClock {
  public:
-  // Begins a batch. `times` gets what is measured; null: the functions below do nothing.
+  // Begins a batch. `times` gets what is measured; null: no stage is measured.
   void begin(StageTimes* times) {
+    helper_seconds_ = 0;
     times_ = times;
     running_ = false;
     if (times != nullptr) *times = {};
@@ -31,14 +33,18 @@ class StageClock {
   void add_helpers(HelperTime helpers) {
     helpers_.all += helpers.all;
     helpers_.busiest += helpers.busiest;
+    helper_seconds_ += helpers.all;
   }
+  // The processor time that helpers have used for the batch so far.
+  double helper_seconds() const { return helper_seconds_; }
   bool measures() const { return times_ != nullptr; }
 
  private:
   StageTimes* times_ = nullptr;
   bool running_ = false;
   BatchStage stage_ = BatchStage::resolve;
-  HelperTime helpers_;
+  HelperTime helpers_;  // of the stage that runs
+  double helper_seconds_ = 0;
   Stopwatch watch_;
 };
 

@@ -52,7 +52,7 @@ const Strategy& ordered_strategy() {
   static const Strategy kStrategy{
       .name = kName,
       .summary = "Runs a batch on several threads. The results are those of serial, bit for bit.",
-      .traits = {.auto_choice = AutoChoice::always},
+      .traits = {.auto_choice = AutoChoice::on_device},
       .settings = {},
       .counters = ordered_counters(),
       .make_host = [](std::uint32_t threads, const SettingTexts&) { return std::make_unique<OrderedHost>(threads); },

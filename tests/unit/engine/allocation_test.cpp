@@ -97,6 +97,22 @@ TEST(ordered_allocates_nothing) {
   }
 }
 
+TEST(pipelined_allocates_nothing) {
+  for (const std::uint32_t threads : {2u, 4u}) {
+    const auto engine = std::move(*Engine::create(engine_options("pipelined", threads)));
+    EXPECT_EQ(counted(engine.get(), count_of_new), 0u);
+    EXPECT_EQ(std::string(engine->execution().strategy), "pipelined");
+  }
+}
+
+TEST(partitioned_allocates_nothing) {
+  for (const std::uint32_t threads : {2u, 4u}) {
+    const auto engine = create_partitioned_engine(engine_options("partitioned", threads), {.transactions_min = 1});
+    EXPECT_EQ(counted(engine.get(), count_of_new), 0u);
+    EXPECT_EQ(std::string(engine->execution().strategy), "partitioned");
+  }
+}
+
 TEST(kilo_allocates_nothing) {
   const auto engine = std::move(*Engine::create(engine_options("kilo", 2)));
   EXPECT_EQ(counted(engine.get(), count_of_new), 0u);

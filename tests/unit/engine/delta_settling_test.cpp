@@ -79,11 +79,11 @@ struct Rig {
   RefereeScenario scenario;
 };
 
-// All but serial.
+// All but those that the engine itself runs.
 const std::vector<std::string> kStrategies = [] {
   std::vector<std::string> names;
   for (const StrategyInfo& info : strategy_infos()) {
-    if (info.name != "serial") names.push_back(info.name);
+    if (!info.stays_on_cpu) names.push_back(info.name);
   }
   return names;
 }();

@@ -242,7 +242,8 @@ TEST(deleting_ranges_again_and_again_takes_no_more_memory) {
     for (int i = 0; i < 5000; ++i) put(bench, "key" + std::to_string(i), 1);
     ASSERT_TRUE(bench.run(version + 2000).ok());
     bench.engine->clear_dirty();
-    if (round == 1) memory_bytes = bench.engine->stats().memory_bytes;
+    // By then, `auto` has tried each strategy, and each has its memory.
+    if (round == 9) memory_bytes = bench.engine->stats().memory_bytes;
   }
   EXPECT_TRUE(bench.engine->stats().memory_bytes < memory_bytes + (std::size_t{1} << 18));
 }
@@ -421,11 +422,11 @@ TEST(values_that_are_replaced_give_their_memory_back) {
 
 // A table takes the memory of its next eighth before it grows, and never has two copies of its slots.
 TEST(a_table_that_grows_takes_an_eighth_more) {
-  const std::size_t now = table_bytes_until(1000, 770);
+  const std::size_t now = table_bytes_until(1000, 780);
   EXPECT_EQ(table_bytes_until(1000, 0), now);
-  EXPECT_TRUE(table_bytes_until(1000, 771) > now * 11 / 10);
-  EXPECT_TRUE(table_bytes_until(1000, 771) < now * 12 / 10);
-  EXPECT_TRUE(table_bytes_until(1000, 100000) > std::size_t{100000} * 40 * 5 / 4);
+  EXPECT_TRUE(table_bytes_until(1000, 781) > now * 11 / 10);
+  EXPECT_TRUE(table_bytes_until(1000, 781) < now * 12 / 10);
+  EXPECT_TRUE(table_bytes_until(1000, 100000) > std::size_t{100000} * 41 * 5 / 4);
   EXPECT_TRUE(table_bytes_until(1000, 100000) < std::size_t{100000} * 62);
 }
 

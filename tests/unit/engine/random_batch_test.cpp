@@ -49,7 +49,8 @@ const char* chosen_device() {
 struct Coverage {
   std::uint64_t outcomes[7] = {};
   std::uint64_t batches = 0, passes_beyond_first = 0, range_pairs = 0, tombstone_drops = 0;
-  std::uint64_t ordered_batches = 0, device_batches = 0, rounds = 0, chained_adds = 0, tail = 0;
+  std::uint64_t ordered_batches = 0, pipelined_batches = 0, partitioned_batches = 0, device_batches = 0, rounds = 0,
+                chained_adds = 0, tail = 0;
 };
 
 Status load_initial(const Workload& workload, Engine* engine) {
@@ -66,6 +67,8 @@ void count(const RefereeScenario& scenario, Coverage* coverage) {
   coverage->passes_beyond_first += scenario.results.passes - 1;
   coverage->range_pairs += scenario.results.pair_cell.size();
   const ExecutionReport& execution = scenario.engine->execution();
+  if (std::string(execution.strategy) == "pipelined") ++coverage->pipelined_batches;
+  if (std::string(execution.strategy) == "partitioned") ++coverage->partitioned_batches;
   if (std::string(execution.strategy) != "ordered") return;
   ++coverage->ordered_batches;
   coverage->device_batches += execution.on_device ? 1 : 0;
@@ -138,8 +141,11 @@ Coverage run_chains(const Ground& ground) {
     return coverage;
   }
   std::printf(
-      "  %s: %llu batches equal the referee's, %llu by ordered: %llu rounds, %llu chained ADDs, %llu in tails\n",
+      "  %s: %llu batches equal the referee's, %llu by pipelined, %llu by partitioned, %llu by ordered: "
+      "%llu rounds, %llu chained ADDs, %llu in tails\n",
       ground.name, static_cast<unsigned long long>(coverage.batches),
+      static_cast<unsigned long long>(coverage.pipelined_batches),
+      static_cast<unsigned long long>(coverage.partitioned_batches),
       static_cast<unsigned long long>(coverage.ordered_batches), static_cast<unsigned long long>(coverage.rounds),
       static_cast<unsigned long long>(coverage.chained_adds), static_cast<unsigned long long>(coverage.tail));
   if (!runs_all()) return coverage;
@@ -170,6 +176,36 @@ TEST(serial_equals_the_referee) {
   EXPECT_EQ(coverage.ordered_batches, 0u);
   if (!runs_all()) return;
   EXPECT_TRUE(coverage.range_pairs > 500);
+}
+
+// Of one tile, and of many.
+TEST(pipelined_equals_the_referee) {
+  for (const std::uint64_t transactions_max : {40, 500}) {
+    const Coverage coverage = run_chains({"pipelined, 3 threads",
+                                          [] {
+                                            EngineOptions options = engine_options("pipelined");
+                                            options.threads = 3;
+                                            return std::move(*Engine::create(options));
+                                          },
+                                          true, transactions_max});
+    // Most batches have ranges or precedences.
+    if (runs_all()) EXPECT_TRUE(coverage.pipelined_batches > (transactions_max == 40 ? 100u : 10u));
+  }
+}
+
+// Of few windows, and of many.
+TEST(partitioned_equals_the_referee) {
+  for (const std::uint64_t transactions_max : {40, 500}) {
+    const Coverage coverage =
+        run_chains({"partitioned, 3 threads",
+                    [] {
+                      EngineOptions options = engine_options("partitioned");
+                      options.threads = 3;
+                      return create_partitioned_engine(options, {.window = 16, .tile = 3, .transactions_min = 1});
+                    },
+                    false, transactions_max});
+    if (runs_all()) EXPECT_TRUE(coverage.partitioned_batches > 500);
+  }
 }
 
 TEST(ordered_on_1_thread_equals_the_referee) {
@@ -224,16 +260,16 @@ TEST(ordered_and_serial_by_turns_equal_the_referee) {
 }
 
 TEST(auto_equals_the_referee) {
-  const Coverage coverage = run_chains({"auto, 2 threads",
+  const Coverage coverage = run_chains({"auto, 4 threads",
                                         [] {
                                           EngineOptions options = engine_options("auto");
-                                          options.threads = 2;
+                                          options.threads = 4;
                                           return std::move(*Engine::create(options));
                                         },
                                         false, 500});
   if (!runs_all()) return;
-  EXPECT_TRUE(coverage.ordered_batches > 500);
-  EXPECT_TRUE(coverage.ordered_batches < coverage.batches);
+  EXPECT_TRUE(coverage.partitioned_batches > 500);
+  EXPECT_TRUE(coverage.partitioned_batches < coverage.batches);
 }
 
 }  // namespace

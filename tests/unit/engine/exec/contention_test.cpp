@@ -6,8 +6,6 @@
 #include <functional>
 #include <string>
 
-#include "engine/exec/resolve/resolver.hpp"
-#include "engine/table/record_store.hpp"
 #include "engine/txn/columns.hpp"
 #include "tests/unit/engine/harness.hpp"
 
@@ -26,10 +24,7 @@ Contention contention_of(std::size_t n, const std::function<void(std::size_t, Co
     build(t, &builder);
     builder.end();
   }
-  RecordStore store(kSecret, 0, 1 << 20);
-  BatchResolver resolver;
-  EXPECT_TRUE(resolver.resolve(columns, 1, &store).ok());
-  return sample->of(columns, resolver);
+  return sample->of(columns);
 }
 // As the second batch that is looked at: what is kept of the first is not mixed up with it.
 Contention contention_of(std::size_t n, const std::function<void(std::size_t, ColumnsBuilder*)>& build) {

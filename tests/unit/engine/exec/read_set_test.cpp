@@ -432,5 +432,41 @@ TEST(keys_that_are_only_read_are_not_inserted) {
   EXPECT_EQ(describe(*engine, engine->find("none7").cell), "5@1000");
 }
 
+// `auto` times only batches for which it has chosen. Its first try has two batches, and the second one is timed. A
+// large read set between the two is not taken for the second one.
+TEST(a_read_set_is_no_try_of_auto) {
+  EngineOptions options = options_of("alone", 2);
+  options.strategy = "auto";
+  const auto engine = std::move(*Engine::create(options));
+  TransactionColumns read_set, chosen;
+  ColumnsBuilder reads(&read_set, kSecret), adds(&chosen, kSecret);
+  reads.begin();
+  for (std::uint32_t i = 0; i < 3000; ++i) {
+    reads.guard(GuardKind::version_equal, OnFalse::fail, reads.key("none" + std::to_string(i)), 0);
+  }
+  reads.op(OpKind::put, reads.key("own"), Operand::integer, 7);
+  reads.end();
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    adds.begin();
+    adds.op(OpKind::add, adds.key("count" + std::to_string(i)), Operand::integer, 1);
+    adds.end();
+  }
+  BatchResults results;
+  WriteColumns writes;
+  BatchHeader header{0, kStamp, 2};
+  const auto execute = [&](const TransactionColumns& columns) {
+    ++header.number;
+    EXPECT_TRUE(engine->execute(header, columns, Column<std::uint8_t>(columns.size(), 0), &results, &writes).ok());
+    header.first_version = results.next_version;
+    return engine->stats().strategy_choice;
+  };
+  for (int i = 0; i < 2; ++i) execute(chosen);
+  EXPECT_TRUE(execute(chosen).starts_with("pipelined, a try"));
+  execute(read_set);
+  EXPECT_TRUE(execute(chosen).find("pipelined not timed yet") != std::string::npos);
+  EXPECT_TRUE(execute(chosen).find("pipelined not timed yet") == std::string::npos);
+  EXPECT_TRUE(engine->stats().strategy_choice.find(" of helpers") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace kilokv::test

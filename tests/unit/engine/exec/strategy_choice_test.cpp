@@ -69,6 +69,18 @@ TEST(a_strategy_that_becomes_slower_is_left) {
   EXPECT_TRUE(times < 50);
 }
 
+TEST(one_batch_with_slow_helpers_changes_nothing) {
+  StrategyChoice choice;
+  std::size_t times = 0;
+  for (int batch = 0; batch < 20000; ++batch) {
+    const std::size_t strategy = choice.next(1000, Contention::low, 0.3);
+    const double helpers = 0.5 * serial_cost(1000, false) * (batch % 500 == 499 ? 100 : 1);
+    choice.took(strategy, serial_cost(1000, false) * (strategy == 0 ? 1 : 0.7), strategy == 0 ? 0 : helpers);
+    times += strategy;
+  }
+  EXPECT_TRUE(times > 19000);
+}
+
 TEST(one_slow_batch_changes_nothing) {
   int batch = 0;
   Runs runs{.cost = {[&](std::size_t n, bool) { return serial_cost(n, false) * (batch % 500 == 499 ? 100 : 1); },
@@ -76,6 +88,52 @@ TEST(one_slow_batch_changes_nothing) {
   std::size_t times = 0;
   for (; batch < 20000; ++batch) times += runs.run(1000);
   EXPECT_TRUE(times < 200);
+}
+
+TEST(a_new_size_begins_with_what_is_known_of_its_neighbour) {
+  Runs runs{.cost = {serial_cost, [](std::size_t n, bool) { return 0.5 * serial_cost(n, false); },
+                     [](std::size_t n, bool) { return 50 * serial_cost(n, false); }}};
+  for (int i = 0; i < 1000; ++i) runs.run(1000);
+  EXPECT_EQ(runs.last, 1u);
+  for (const std::size_t n : {2000u, 4000u, 500u}) {
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(runs.run(n), 1u);
+  }
+  runs.run(64000);
+  EXPECT_EQ(runs.choice.reason().times[1].wall, 0.0);
+}
+
+// However long its neighbour has tried nothing.
+TEST(a_new_size_is_tried_soon) {
+  Runs runs{.cost = {serial_cost, device_cost}};
+  for (int i = 0; i < 30000; ++i) runs.run(1000);
+  EXPECT_EQ(runs.last, 1u);
+  Runs other{.cost = {serial_cost, [](std::size_t n, bool) { return (n < 1024 ? 2 : 0.5) * serial_cost(n, false); }}};
+  for (int i = 0; i < 30000; ++i) other.run(1000);
+  std::size_t times = 0;
+  for (int i = 0; i < 100; ++i) times += other.run(2000);
+  EXPECT_TRUE(times > 50);
+}
+
+// What helpers cost depends on the load, and so does the choice. What was slow under another load is tried again soon.
+TEST(a_change_of_other_work_is_followed) {
+  StrategyChoice choice;
+  bool is_busy = true;
+  const auto run = [&](int batches) {
+    std::size_t times = 0;
+    for (int i = 0; i < batches; ++i) {
+      const std::size_t strategy = choice.next(4096, Contention::low, is_busy ? 0.8 : 0);
+      choice.took(strategy,
+                  serial_cost(4096, false) * (strategy == 0 ? 1
+                                              : is_busy     ? 3
+                                                            : 0.7),
+                  strategy == 0 ? 0 : serial_cost(4096, false) * 0.6);
+      times += strategy;
+    }
+    return times;
+  };
+  EXPECT_TRUE(run(30000) < 600);
+  is_busy = false;
+  EXPECT_TRUE(run(1000) > 900);
 }
 
 TEST(small_batches_are_for_the_first) {
@@ -141,6 +199,25 @@ TEST(one_that_cannot_is_tried_rarely_and_never_chosen) {
   EXPECT_TRUE(asked[1] > 19000);
 }
 
+// The second strategy takes less time, but more processor time.
+TEST(helpers_cost_what_other_work_would_use) {
+  StrategyChoice choice;
+  const auto run = [&](double busy) {
+    std::size_t times = 0;
+    for (int i = 0; i < 1000; ++i) {
+      const std::size_t strategy = choice.next(4096, Contention::low, busy);
+      choice.took(strategy, serial_cost(4096, false) * (strategy == 0 ? 1 : 0.7),
+                  serial_cost(4096, false) * (strategy == 0 ? 0 : 0.6));
+      times += strategy;
+    }
+    return times;
+  };
+  EXPECT_TRUE(run(0) > 900);
+  EXPECT_TRUE(run(1) < 100);
+  EXPECT_TRUE(run(0.6) < 100);  // 0.7 + 0.36
+  EXPECT_TRUE(run(0.4) > 900);  // 0.7 + 0.24
+}
+
 TEST(it_says_why) {
   StrategyChoice choice;
   const auto run = [&](double serial, double parallel) {
@@ -155,6 +232,13 @@ TEST(it_says_why) {
   for (int i = 0; i < 10; ++i) text = run(60e-9, 45e-9);
   EXPECT_EQ(text,
             "ordered: a transaction took serial 60 ns, ordered 45 ns in batches of 4096 to 8191, some contention");
+  for (int i = 0; i < 40; ++i) {
+    const std::size_t strategy = choice.next(5000, Contention::some, 0.25);
+    choice.took(strategy, (strategy == 0 ? 60e-9 : 45e-9) * 5000, strategy == 0 ? 0 : 30e-9 * 5000);
+  }
+  EXPECT_EQ(choice.reason().text({"serial", "ordered"}),
+            "ordered: a transaction took serial 60 ns, ordered 45 ns and 30 ns of helpers in batches of 4096 to 8191, "
+            "some contention; work waits for a core 25% of the time");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
 
 #include "engine/workloads/workload.hpp"
@@ -53,6 +54,18 @@ Result<Workload> mixed_workload(std::uint64_t seed, std::uint64_t keys) {
   options.seed = seed;
   options.mixed.ranges = false;
   return Workload::create(options);
+}
+
+Status load_with_edges(const Workload& workload, std::uint64_t keys, Engine* engine) {
+  Status status;
+  workload.for_each_initial([&](const InitialRecord& record) {
+    if (status.ok()) status = engine->load(record.key, 1, record.type, record.integer, record.bytes);
+  });
+  constexpr std::int64_t kEdge = std::numeric_limits<std::int64_t>::max() - 2;
+  for (std::uint64_t key = 0; status.ok() && key < keys; ++key) {
+    status = engine->load("edge" + std::to_string(key), 1, ValueType::integer, kEdge, {});
+  }
+  return status;
 }
 
 void generate_mixed(Workload* workload, std::size_t transactions, ColumnsBuilder* builder) {

@@ -21,6 +21,7 @@
 namespace kilokv::engine {
 
 class ColumnsBuilder;
+class Engine;
 class Workload;
 enum class RefereeMode : std::uint8_t;
 struct RefereeScenario;
@@ -58,6 +59,10 @@ Result<Workload> mixed_workload(std::uint64_t seed, std::uint64_t keys);
 // Appends that workload's next transactions. It is not in this header, because it compiles the generators of all
 // workloads.
 void generate_mixed(Workload* workload, std::size_t transactions, ColumnsBuilder* builder);
+
+// Loads the records that the workload begins with, and the keys "edge0", "edge1", ... up to `keys` of them. An edge key
+// holds an integer near the end of 64 bits.
+Status load_with_edges(const Workload& workload, std::uint64_t keys, Engine* engine);
 
 // Sets the schedule of the batch with this seed: `given` if it belongs to that batch, else `usual`. Returns whether it
 // is `given`.

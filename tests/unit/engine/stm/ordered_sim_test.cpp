@@ -78,18 +78,6 @@ void generate_waits(Random* random, std::uint64_t keys, std::size_t transactions
 
 using MakeExecutor = std::unique_ptr<Executor> (*)(SimRuns* runs);
 
-Status load_initial(const Workload& workload, std::uint64_t keys, Engine* engine) {
-  Status status;
-  workload.for_each_initial([&](const InitialRecord& record) {
-    if (status.ok()) status = engine->load(record.key, 1, record.type, record.integer, record.bytes);
-  });
-  constexpr std::int64_t kEdge = std::numeric_limits<std::int64_t>::max() - 2;
-  for (std::uint64_t key = 0; status.ok() && key < keys; ++key) {
-    status = engine->load("edge" + std::to_string(key), 1, ValueType::integer, kEdge, {});
-  }
-  return status;
-}
-
 Status run_ordered_seed(SimRuns runs, MakeExecutor make, std::uint64_t seed, SimTotals* totals, const Schedule* given) {
   const Schedule usual = runs.schedule;
   Random random(seed ^ 0x5EED);
@@ -103,7 +91,7 @@ Status run_ordered_seed(SimRuns runs, MakeExecutor make, std::uint64_t seed, Sim
   engine_options.secret = RefereeScenario::kSecret;
   RefereeScenario scenario;
   scenario.engine = create_engine_with(engine_options, make(&runs));
-  Status status = load_initial(*workload, keys, scenario.engine.get());
+  Status status = load_with_edges(*workload, keys, scenario.engine.get());
   scenario.header.first_version = 2;
   for (std::uint64_t i = 0; status.ok() && i < kBatches; ++i) {
     const bool is_given = set_schedule(usual, seed * kBatches + i, given, &runs.schedule);

@@ -53,6 +53,18 @@ struct PlantedOrderedRules {
 };
 
 template <class Of>
+struct PlantedPartitionedRules {
+  KILOKV_RULE(kOlderReader);
+  KILOKV_RULE(kOlderWriter);
+  KILOKV_RULE(kReadersWaitForAdds);
+  KILOKV_RULE(kBoundsDeltas);
+  KILOKV_RULE(kBarrierBeforeDecide);
+  KILOKV_RULE(kBarrierBeforeRun);
+  KILOKV_RULE(kTwoSets);
+  KILOKV_RULE(kSettles);
+};
+
+template <class Of>
 struct PlantedRingRules {
   KILOKV_RULE(kKeepsUndone);
   KILOKV_RULE(kTakesOneBack);

@@ -1,9 +1,6 @@
 // The record table while it grows: after every insert and erase of a growth, everything that it says is compared with a
 // model (std::unordered_set). The tables are small, so that they grow often.
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <random>
@@ -12,6 +9,7 @@
 #include <vector>
 
 #include "engine/table/record_table.hpp"
+#include "tests/unit/engine/few_addresses.hpp"
 #include "tests/unit/engine/harness.hpp"
 
 namespace kilokv::engine {
@@ -171,19 +169,9 @@ TEST(a_table_is_exact_at_every_step_of_a_growth) { run_seeds(1000000); }
 TEST(a_table_outgrows_its_range) { run_seeds(0); }
 
 TEST(a_table_grows_where_the_system_refuses_addresses) {
-  unsigned long long pages = 0;
-  std::FILE* const file = std::fopen("/proc/self/statm", "r");
-  ASSERT_TRUE(file != nullptr);
-  ASSERT_EQ(std::fscanf(file, "%llu", &pages), 1);
-  std::fclose(file);
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
-  rlimit few = before;
-  few.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t{1} << 30);
-  ASSERT_EQ(::setrlimit(RLIMIT_AS, &few), 0);
+  const test::FewAddresses few(rlim_t{1} << 30);
   Model model(kSeed, Spread::even, std::size_t{1} << 31);
   run(&model, 20);
-  EXPECT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
 }
 
 // A run that reaches the end of the table gets more overflow slots, in a growth and without one.

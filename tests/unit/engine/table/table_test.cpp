@@ -119,6 +119,46 @@ TEST(record_table_finds_many_as_it_finds_each) {
   }
 }
 
+// Ids with the same home and the same tag: the hint for all of them is the first one's slot.
+TEST(record_table_corrects_hints) {
+  constexpr std::uint64_t kTag = 7;
+  const auto id_of = [](std::uint64_t i) { return KeyId{i << 8 | kTag, i}; };  // `high` has the home in its upper half
+  RecordTable table(100);
+  for (std::uint64_t i = 0; i < 10; ++i) table.insert(id_of(i), 0);
+  std::vector<KeyId> ids;
+  for (std::uint64_t i = 0; i < 11; ++i) ids.push_back(id_of(i));  // the last one has no slot
+  ids.push_back(KeyId{kTag + 1, 0});                               // nor has this one, but no slot has its tag
+  std::vector<std::uint32_t> hints(ids.size()), slots(ids.size());
+  table.hint_all(ids, hints.data());
+  for (std::size_t i = 0; i < 11; ++i) EXPECT_EQ(hints[i], hints[0]);
+  EXPECT_EQ(hints[11], table.absent_slot());
+  EXPECT_FALSE(table.check_hints(ids, hints.data(), slots.data()));
+  for (std::size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(slots[i], table.find(ids[i]));
+  EXPECT_TRUE(table.check_hints(std::span<const KeyId>(ids).first(10), hints.data(), slots.data()));
+}
+
+// The tags follow the slots: through growth, and through erasure, which moves the rest of a run back.
+TEST(record_table_keeps_tags_through_growth_and_erasure) {
+  RecordTable table(0);
+  std::mt19937_64 random(kSeed);
+  std::vector<KeyId> ids;
+  for (std::uint64_t step = 0; step < 60000; ++step) {
+    if (!ids.empty() && random() % 3 == 0) {
+      const std::size_t i = random() % ids.size();
+      table.erase(table.find(ids[i]));
+      ids[i] = ids.back();
+      ids.pop_back();
+    } else {
+      ids.push_back({random(), random()});
+      table.insert(ids.back(), 0);
+    }
+    if (step % 500 != 0) continue;
+    std::vector<std::uint32_t> slots(ids.size());
+    EXPECT_TRUE(table.find_all(ids, slots.data()));
+    for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(slots[i], table.find(ids[i]));
+  }
+}
+
 TEST(record_table_load_stays_high) {
   RecordTable table(0);
   for (std::uint64_t i = 1; i <= 200000; ++i) {
