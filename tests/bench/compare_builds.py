@@ -12,6 +12,15 @@ engine-serial  the strategy `serial` on the workload `bank`, without a server: t
 columns        a server and the load tester on one machine, columnar batches of 1,024: committed transactions/s
 rows           the same with one message for each transaction
 unary          the same with 64 single calls in flight, without a session
+hot            columns, of transfers that all touch one account
+semantic       columns, in pairs: each withdrawal waits for its deposit
+ycsb-a         columns, of reads and writes of rows of 100 bytes
+scans          columns, of scans and a few new rows (ycsb-e)
+shadow         columns, and the referee replays 1% of the batches
+inserts        rows of new keys per second: `kilokv import` of a file, in batches of 1,000
+churn          keys that come and go: `kilokv txn --batch`, in pairs. One waits until a key is there, and deletes it. The
+               other one creates it. Transactions/s
+mixed          the workload `mixed`, without a server: all rules of transactions, on 64 keys: transactions/s
 guarded        columns, with TLS and logins in the new build, and with neither in the old one: what they cost. The old
                build is usually the same as the new one
 columns-cpu    the same load as columns at a fixed rate: committed transactions for each second of the server's CPU time.
@@ -21,8 +30,8 @@ recovery       starts per second: from the start of a server that was killed to 
 
 Each build serves its own load tester. Each slice has a new server, a new data folder, a seed of its own, and a second
 of load before its measured time. The load tester checks the books after each slice, and a slice that it finds wrong
-ends the comparison. Exit codes: 0 the comparison is complete; 1 a run failed, or a median is below --least; 2 wrong
-usage.
+ends the comparison. --old-flags and --new-flags are for the servers. So two settings of one build can be compared, too.
+Exit codes: 0 the comparison is complete; 1 a run failed, or a median is below --least; 2 wrong usage.
 """
 
 import argparse
@@ -31,6 +40,7 @@ import math
 import os
 import pathlib
 import platform
+import random
 import shutil
 import statistics
 import subprocess
@@ -44,35 +54,91 @@ from bench import output_of, processor  # noqa: E402
 from guarded_server import GuardedServer  # noqa: E402
 from programs import Server  # noqa: E402
 
+COLUMNS = ["--encoding", "columns", "--batch-size", "1024", "--connections", "2", "--in-flight", "4"]
 SERVICE = {
-    "columns": ["--encoding", "columns", "--batch-size", "1024", "--connections", "2", "--in-flight", "4"],
+    "columns": COLUMNS,
     "rows": ["--encoding", "rows", "--batch-size", "1024", "--connections", "2", "--in-flight", "4"],
     "unary": ["--unary", "--connections", "2", "--in-flight", "32"],
 }
-SERVICE["guarded"] = SERVICE["columns"]
+WORKLOADS = {"hot": "hot", "semantic": "bank-semantic", "ycsb-a": "ycsb-a", "scans": "ycsb-e"}  # others: bank
+SERVICE |= {measure: COLUMNS for measure in (*WORKLOADS, "shadow", "guarded")}
+SERVER_FLAGS = {"shadow": ["--shadow-rate", "0.01"]}
+INSERTED = 100000  # rows for each second of a slice
+CHURNED = 20000  # transactions of a batch
 # Transactions per second at which the CPU time is taken: about half of what two cores reach.
 FIXED_RATES = {"columns-cpu": 300000, "rows-cpu": 100000, "unary-cpu": 4000}
 USUAL = ["engine-serial", "columns", "rows", "unary"]
-MEASURES = [*USUAL, "guarded", *FIXED_RATES, "recovery"]
+ENGINE = {"engine-serial": ["--strategy", "serial", "--workload", "bank"], "mixed": ["--workload", "mixed"]}
+MEASURES = [*USUAL, *WORKLOADS, "shadow", "inserts", "churn", "mixed", "guarded", *FIXED_RATES, "recovery"]
 
 
-def engine_serial(programs, options, seed):
-    report = json.loads(output_of([programs / "kilokv-engine-bench", "--strategy", "serial", "--workload", "bank",
-                                   "--duration", f"{options.seconds / options.slices:g}s", "--seed", seed, "--json"]))
+def engine_alone(programs, options, seed, measure):
+    report = json.loads(output_of([programs / "kilokv-engine-bench", *ENGINE[measure], "--duration",
+                                   f"{options.seconds / options.slices:g}s", "--seed", seed, "--json"]))
     (run,) = report["workloads"]
     return run["transactions_per_second"]
 
 
-def service(programs, options, seed, measure, is_new):
-    kind = GuardedServer if measure == "guarded" and is_new else Server
+def server_of(build, options, folder, *flags, kind=Server):
+    return kind(folder, *flags, *getattr(options, f"{build}_flags").split(), programs=getattr(options, build))
+
+
+def service(build, options, seed, measure):
+    kind = GuardedServer if measure == "guarded" and build == "new" else Server
     with tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder) as folder:
-        with kind(folder, programs=programs) as server:
+        with server_of(build, options, folder, *SERVER_FLAGS.get(measure, []), kind=kind) as server:
             report = json.loads(output_of(server.command(
-                "kilokv-bench", "run", "--workload", "bank", *SERVICE[measure], "--warmup", "1s",
-                "--duration", f"{options.seconds / options.slices:g}s", "--seed", seed, "--json", "-")))
+                "kilokv-bench", "run", "--workload", WORKLOADS.get(measure, "bank"), *SERVICE[measure], "--warmup",
+                "1s", "--duration", f"{options.seconds / options.slices:g}s", "--seed", seed, "--json", "-")))
     if report["verified"]["holds"] is not True:
-        raise RuntimeError(f"{programs}, {measure}: the books are wrong: {report['verified']}")
+        raise RuntimeError(f"{build}, {measure}: the books are wrong: {report['verified']}")
     return report["committed_per_s"]
+
+
+def rows_of_new_keys(options):
+    """A file for `kilokv import`; made once."""
+    file = pathlib.Path(options.made.name) / "new.csv"
+    if not file.exists():
+        numbers = random.Random(options.seed).sample(range(10**9), INSERTED * options.seconds // options.slices)
+        file.write_text("key,value\n" + "".join(f"import/{number:09},1\n" for number in numbers), encoding="ascii")
+    return file
+
+
+def inserts(build, options):
+    file = rows_of_new_keys(options)
+    with tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder) as folder:
+        with server_of(build, options, folder) as server:
+            report = json.loads(output_of(server.command("kilokv", "--output", "json", "import", file, "--quiet",
+                                                         "--in-flight", "8")))
+    if report["written"] != INSERTED * options.seconds // options.slices:
+        raise RuntimeError(f"{build}: the import wrote {report['written']} rows")
+    return report["written"] / report["seconds"]
+
+
+def pairs_that_wait(options):
+    """A file for `kilokv txn`; made once."""
+    file = pathlib.Path(options.made.name) / "churn.jsonl"
+    if not file.exists():
+        names = [f"job/{number:09}" for number in random.Random(options.seed).sample(range(10**9), CHURNED // 2)]
+        takes = [{"wait_timeout_ms": 60000, "guards": [{"key": name, "is": "exists", "when_false": "wait"}],
+                  "then": [{"op": "delete", "key": name}]} for name in names]
+        makes = [{"guards": [{"key": name, "is": "absent"}], "then": [{"op": "put", "key": name, "value": 1}]}
+                 for name in reversed(names)]
+        file.write_text("".join(json.dumps(each) + "\n" for each in takes + makes), encoding="ascii")
+    return file
+
+
+def churn(build, options):
+    file, ended, runs = pairs_that_wait(options), 0.0, 0
+    with tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder) as folder:
+        with server_of(build, options, folder) as server:
+            began = time.monotonic()
+            while ended < options.seconds / options.slices:
+                said = output_of(server.command("kilokv", "txn", "--batch", file))
+                ended, runs = time.monotonic() - began, runs + 1
+                if said.count('"COMMITTED"') != CHURNED:
+                    raise RuntimeError(f"{build}: not all transactions have committed: {said[:500]}")
+    return runs * CHURNED / ended
 
 
 def cpu_seconds(pid):
@@ -82,9 +148,9 @@ def cpu_seconds(pid):
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def per_cpu_second(programs, options, seed, measure):
+def per_cpu_second(build, options, seed, measure):
     with tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder) as folder:
-        with Server(folder, programs=programs) as server:
+        with server_of(build, options, folder) as server:
             before = cpu_seconds(server.pid)
             report = json.loads(output_of(server.command(
                 "kilokv-bench", "run", "--workload", "bank", *SERVICE[measure.removesuffix("-cpu")], "--warmup", "0s",
@@ -118,13 +184,17 @@ def recovery(programs, options):
 
 def rate(build, measure, options, seed):
     programs = getattr(options, build)
-    if measure == "engine-serial":
-        return engine_serial(programs, options, seed)
+    if measure in ENGINE:
+        return engine_alone(programs, options, seed, measure)
+    if measure == "inserts":
+        return inserts(build, options)
+    if measure == "churn":
+        return churn(build, options)
     if measure == "recovery":
         return recovery(programs, options)
     if measure in FIXED_RATES:
-        return per_cpu_second(programs, options, seed, measure)
-    return service(programs, options, seed, measure, build == "new")
+        return per_cpu_second(build, options, seed, measure)
+    return service(build, options, seed, measure)
 
 
 def compare(measure, options):
@@ -174,6 +244,8 @@ def main():
     parser.add_argument("--records", type=int, default=10000000, help="accounts, for recovery (default %(default)s)")
     parser.add_argument("--log-seconds", type=int, default=10,
                         help="how long the load runs whose log is recovered (default %(default)s)")
+    parser.add_argument("--old-flags", default="", help="of the old server, such as --old-flags='--strategy serial'")
+    parser.add_argument("--new-flags", default="", help="of the new server")
     parser.add_argument("--folder", help="where the data folders are made (default: the temporary folder)")
     parser.add_argument("--least", type=float, default=0.98,
                         help="smallest median ratio that is not a failure (default %(default)s)")
@@ -186,6 +258,10 @@ def main():
 
     options.made = tempfile.TemporaryDirectory(prefix="kilokv-compare-", dir=options.folder)
     print(f"old: {version(options.old)}\nnew: {version(options.new)}\nmachine: {processor()}, {platform.platform()}")
+    if options.old_flags or options.new_flags:
+        if without := sorted(set(measures) & {*ENGINE, "recovery"}):
+            parser.error(f"--old-flags and --new-flags are for servers under load, and not for {', '.join(without)}")
+        print(f"old server: {options.old_flags or 'no flags'}; new server: {options.new_flags or 'no flags'}")
     print(f"{options.pairs} pairs, {options.seconds} s each in {options.slices} slices, seeds from {options.seed}",
           flush=True)
     medians, intervals = {}, {}
