@@ -63,14 +63,15 @@ class SessionStream::Answer final : public ResponseSink {
   void results(const ResultSlice& slice, bool last) override {
     const std::shared_ptr<SessionStream> stream = stream_.lock();
     if (stream == nullptr) return;
-    if (!stream->ended()) {
+    const bool is_gone = stream->ended();  // asked once: the client may leave as soon as it has the answer
+    if (!is_gone) {
       encode_slice<v1::SessionResponse>(slice, as_columns_, stream->environment_->options.message_bytes_max,
                                         [&](v1::SessionResponse* message, bool is_last_of_slice) {
                                           message->set_last(last && is_last_of_slice);
                                           send(stream.get(), message);
                                         });
     }
-    if (last) answered(stream.get(), stream->ended() ? StatusCode::cancelled : StatusCode::ok);
+    if (last) answered(stream.get(), is_gone ? StatusCode::cancelled : StatusCode::ok);
   }
 
   void fail(const Status& status) override {
