@@ -18,10 +18,9 @@
 #include "engine/exec/device/cuda_kernels.hpp"
 #include "engine/exec/device/device_executor.hpp"
 #include "engine/exec/device/emulated_kernels.hpp"
-#include "engine/exec/resolve/batch_records.hpp"
-#include "engine/exec/resolve/equal_words.hpp"
 #include "engine/exec/resolve/resolver.hpp"
 #include "engine/exec/run/chooser.hpp"
+#include "engine/exec/run/executor_run.hpp"
 #include "engine/exec/run/follower.hpp"
 #include "engine/exec/run/host_access.hpp"
 #include "engine/exec/run/host_strategies.hpp"
@@ -125,18 +124,19 @@ class HostEngine final : public Engine {
       resolver_.open(columns, header.number, &store_);
     } else if (way == Way::partitioned) {
       resolver_.open_shares(columns);
-    } else if (Status resolved = resolver_.resolve(columns, header.number, &store_, read_set); !resolved.ok()) {
+    } else if (Status resolved = resolver_.resolve(columns, header.number, &store_, read_set, digest_on(way));
+               !resolved.ok()) {
       writes->clear();
       return resolved;  // the report stays that of the last batch that ran
     }
     make_room_before(columns.op_kind.size());
+    writes_ = {&columns, results, &rank_order_, before_.data(), resolver_.slot_of_key(), nullptr, header};
     const bool in_parallel =
         way == Way::parallel &&
-        run_in_parallel({header, columns, expires, order_, tombstone_floor_, store_, resolver_, equal_, clock_},
-                        results);
-    writes_ = {&columns, results, &rank_order_, before_.data(), resolver_.slot_of_key(), nullptr, header};
+        run_in_parallel({header, columns, expires, order_, writes_, tombstone_floor_, tile_size(), &store_, &resolver_,
+                         &rank_order_, &books_, before_.data(), results, writes, &clock_, &report_});
     if (in_parallel) {
-      books_.keep(writes_, false, &clock_, &store_, writes);
+      summarized_ = false;
     } else if (way == Way::partitioned) {
       if (Status status = run_partitioned(header, columns, expires, results, writes); !status.ok()) {
         forget_batch();
@@ -170,9 +170,8 @@ class HostEngine final : public Engine {
 
   const std::vector<BeforeImage>& before_images() const override {
     if (before_images_.empty() && !writes_.empty()) {
-      writes_.for_each([this](std::uint32_t slot, Cell before, Cell) {
-        if (version_of(before.tag) >= writes_.header.first_version) return;
-        before_images_.push_back({store_.table()[slot].id, before});
+      writes_.for_each(store_.table(), [this](KeyId id, Cell before, Cell) {
+        if (version_of(before.tag) < writes_.header.first_version) before_images_.push_back({id, before});
       });
     }
     return before_images_;
@@ -261,7 +260,7 @@ class HostEngine final : public Engine {
     return {store_.live(),
             store_.tombstones(),
             store_.table().capacity(),
-            store_.memory_bytes() + access_.memory_bytes() + records_.memory_bytes() +
+            store_.memory_bytes() + access_.memory_bytes() + executor_run_.memory_bytes() +
                 before_.capacity() * sizeof(Cell) + books_.memory_bytes() + partitioned_.memory_bytes() +
                 (parallel_ != nullptr ? parallel_->memory_bytes() : 0) + validator_.memory_bytes(),
             strategy_choice(),
@@ -349,6 +348,7 @@ class HostEngine final : public Engine {
     return read_set == 0 && order_.empty() && columns.range_limit.empty() &&
            store_.has_room_for(columns.key_id.size(), columns.key_bytes.size());
   }
+  std::uint32_t tile_size() const { return clock_.measures() ? kMeasuredTile : kTile; }
 
   // Runs the first pass, and keeps the books of it if nobody else does.
   void run_first_pass(const TransactionColumns& columns, Tiles tiles, SerialRun* run) {
@@ -357,7 +357,7 @@ class HostEngine final : public Engine {
       clock_.enter(BatchStage::run);
       return run->run_first(0, n, access_.run());
     }
-    const std::uint32_t tile = clock_.measures() ? kMeasuredTile : kTile;
+    const std::uint32_t tile = tile_size();
     for (std::uint32_t first = 0, last = 0; first < n; first = last) {
       last = first + std::min(tile, n - first);
       clock_.enter(BatchStage::resolve);
@@ -449,7 +449,7 @@ class HostEngine final : public Engine {
   // Tells a device what a batch has written that ran elsewhere.
   void tell_device() {
     if (parallel_ == nullptr || parallel_->device() == nullptr) return;
-    writes_.for_each([this](std::uint32_t slot, Cell, Cell) { parallel_->changed(store_.table()[slot].id); });
+    writes_.for_each(store_.table(), [this](KeyId id, Cell, Cell) { parallel_->changed(id); });
   }
 
   // Takes the leading `valid` guards out of the view. Requires: the batch has one transaction.
@@ -462,37 +462,18 @@ class HostEngine final : public Engine {
     view->guard_operand += valid;
   }
 
-  // False: the batch must run on the CPU, and the state is unchanged. Either the device has no memory for this batch,
-  // or it failed. A device that failed is not used again.
-  bool run_in_parallel(const ResolvedBatch& batch, BatchResults* results) {
-    clock_.enter(BatchStage::pack);
-    records_.gather(batch.columns, resolver_, store_);
-    equal_.collect(batch.columns, resolver_, records_);
-    const Status status = run_and_scatter(batch, results);
-    if (!status.ok()) {
-      if (parallel_->device() == nullptr) std::fprintf(stderr, "%s\n", status.message().c_str());
-      KILOKV_CHECK(parallel_->device() != nullptr);  // on the CPU, an error is a bug
-      if (status.code() != StatusCode::resource_exhausted) give_up_device(status);
-      results->reset(batch.columns);
-      return false;
-    }
-    summarized_ = false;
-    return true;
-  }
+  std::uint64_t* digest_on(Way way) { return way == Way::parallel ? executor_run_.digest_for(*parallel_) : nullptr; }
 
-  // Runs the batch, and brings the cells that it left into the table. With every strategy, the writes in the results
-  // must lead to these cells: the log gets the writes, and the state is made of the cells. If the two differed, no
-  // restart could reach the state. Error: the table is unchanged.
-  Status run_and_scatter(const ResolvedBatch& batch, BatchResults* results) {
-    clock_.enter(BatchStage::run);
-    if (Status status = parallel_->run(batch, &records_, results, &report_); !status.ok()) return status;
-    clock_.enter(BatchStage::unpack);
-    rank_order_.sort(*results, results->passes <= 1 && order_.empty() && !report_.any_order);
-    if (!records_.replay(batch.columns, rank_order_, results, before_.data())) {
-      return Status(StatusCode::internal, "the writes of the batch do not lead to the records that it left");
-    }
-    records_.scatter(&store_);
-    return {};
+  // Runs the batch and keeps its books. False: the batch must run on the CPU, and the state is unchanged. Either the
+  // device has no memory for this batch, or it failed. A device that failed is not used again.
+  bool run_in_parallel(const ExecutorRun::Batch& batch) {
+    const Status status = executor_run_.run(batch, parallel_.get());
+    if (status.ok()) return true;
+    if (parallel_->device() == nullptr) std::fprintf(stderr, "%s\n", status.message().c_str());
+    KILOKV_CHECK(parallel_->device() != nullptr);  // on the CPU, an error is a bug
+    if (status.code() != StatusCode::resource_exhausted) give_up_device(status);
+    batch.results->reset(batch.columns);
+    return false;
   }
 
   void give_up_device(const Status& status) {
@@ -520,8 +501,6 @@ class HostEngine final : public Engine {
   Version tombstone_floor_ = 0;
   BatchResolver resolver_;
   HostAccess access_;
-  BatchRecords records_;
-  EqualWords equal_;
   RankOrder rank_order_;
   EngineOptions options_;
   std::unique_ptr<Executor> parallel_;  // null: the engine itself runs every batch
@@ -534,6 +513,7 @@ class HostEngine final : public Engine {
   BatchWrites writes_;        // of the last batch; empty: forgotten
   bool summarized_ = false;
   Bookkeeping books_;
+  ExecutorRun executor_run_;
   Follower follower_;  // of a batch that runs pipelined
   PartitionedHost partitioned_;
   std::vector<std::uint32_t> order_, waiting_;

@@ -209,7 +209,7 @@ class WatchedKernels final : public DeviceKernels {
   Status validator(DeviceStream stream, const ValidatorArguments<DeviceSpace>& arguments) override {
     return launched([&] { return kernels().validator(stream, arguments); });
   }
-  Status scatter(DeviceStream stream, const ScatterArguments<DeviceSpace>& arguments) override {
+  Status scatter(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
     return launched([&] { return kernels().scatter(stream, arguments); });
   }
 

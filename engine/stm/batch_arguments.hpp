@@ -30,7 +30,7 @@ struct BatchArguments {
   Pointer<const std::uint32_t> equal_begin = {};    // [v] byte value i equals the values whose words are
   Pointer<const std::uint32_t> equal_end = {};      // [v]   equal_word[equal_begin[i], equal_end[i])
   Pointer<const std::uint64_t> equal_word = {};     // ascending for each value
-  Pointer<std::uint64_t> cells = {};                // [2d] word and tag; in: before the batch, out: after it
+  Pointer<std::uint64_t> cells = {};                // [2d] word and tag, before the batch and after it
   std::uint32_t absent_record = kNone;              // the one record of all keys that are absent and only read
 
   // Lists the columns (base/section.hpp).
@@ -59,12 +59,12 @@ struct BatchArguments {
     column(results.op_flags, m, Section::returned);
     column(expires, n, Section::sent);
     column(order, shape.positions, Section::sent);
-    column(record_of_key, shape.keys, Section::sent);
+    column(record_of_key, shape.keys, shape.host_records ? Section::sent : Section::scratch);
     column(value_word, shape.values, Section::sent);
     column(equal_begin, shape.values, Section::sent);
     column(equal_end, shape.values, Section::sent);
     column(equal_word, shape.equal_words, Section::sent);
-    column(cells, 2 * shape.records, Section::returned);
+    column(cells, 2 * shape.records, Section::scratch);
   }
 
   KILOKV_HOST_DEVICE std::uint32_t transaction_at(std::uint32_t position) const {

@@ -15,6 +15,7 @@ struct BatchThreads {
 
 struct BatchShape {
   std::size_t transactions = 0, guards = 0, operations = 0, keys = 0, values = 0, records = 0;
+  bool host_records = true;     // the host has numbered the records; if not, the device does
   std::size_t positions = 0;    // transactions in BatchArguments::order; 0: it is null
   std::size_t equal_words = 0;  // in BatchArguments::equal_word
   BatchThreads threads;

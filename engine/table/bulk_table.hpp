@@ -15,6 +15,7 @@
 // during that time.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +23,7 @@
 #include "engine/base/section.hpp"
 #include "engine/base/types.hpp"
 #include "engine/platform/concept.hpp"
+#include "engine/table/cell_digest.hpp"
 #include "engine/table/record_table.hpp"
 
 namespace kilokv::engine {
@@ -34,7 +36,6 @@ enum class BulkAction : std::uint8_t {
   insert = 1,  // as find, but adds the record, all zero, if there is none
   put = 2,     // as insert, then writes the cell
   remove = 3,  // removes the record, if there is one, after all other actions
-  none = 4,    // names no record: no slot, and its cell is all zero
 };
 
 // Words that all threads share; all zero at the start.
@@ -45,23 +46,25 @@ enum BulkWord : std::uint32_t {
   kBulkFull,      // items that found no room: they have no slot, and the effects of the other items stay
   kBulkRounds,    // out
   kBulkDigest,    // out: sum of cell_digest() of all items that find or insert
+  kBulkChange,    // out: what scatter_cells() changed (change_digest())
   kBulkWords,
 };
 
-// The digest of the cell that item i found. If two tables agree, the sums of these digests are equal; if they differ,
-// the sums are almost never equal.
-KILOKV_HOST_DEVICE inline std::uint64_t cell_digest(std::uint32_t i, std::uint64_t word, std::uint64_t tag) {
-  const std::uint64_t mixed = (word ^ tag * 0x9E3779B97F4A7C15u) * (2 * std::uint64_t{i} + 0xD1B54A32D192ED03u);
-  return mixed ^ mixed >> 32;
-}
-
-// The numbers of items, and of the items whose cells belong to the run; 0: the cells belong to somebody else.
+// The numbers of items, of the items whose cells belong to the run (0: the cells belong to somebody else), and of heads
+// (heads_for(), or 0).
 struct BulkShape {
-  std::size_t items, own_cells;
+  std::size_t items, own_cells, heads = 0;
 };
+
+// The number of heads with which the items of a run are numbered.
+constexpr std::size_t heads_for(std::size_t items) { return std::bit_ceil(2 * items); }
 
 // c slots and i items. An id may occur more than once. An id that is put occurs in one put only; it may occur in
 // removals too.
+//
+// With heads, all items find, and the run also finds out which items have the same id. Then the cell of an item goes to
+// the place of its record, once for each id. A record is the first item that has its id, unless somebody else has
+// numbered the records.
 template <class Space>
 struct BulkArguments {
   template <class T>
@@ -72,11 +75,16 @@ struct BulkArguments {
   std::uint32_t inserting = 0;        // items that insert or put
   std::uint32_t removing = 0;         // items that remove
   std::uint32_t first_epoch = 0;      // this run's rounds have the epochs after this one; each epoch is below 2^32
+  std::uint32_t heads_mask = 0;       // the number of heads - 1
+  bool numbers_records = false;       // fills record_of
   Pointer<const KeyId> ids = {};      // [i]
-  Pointer<const std::uint8_t> actions = {};  // [i] BulkAction
+  Pointer<const std::uint8_t> actions = {};  // [i] BulkAction; null: all items find
   Pointer<std::uint32_t> slot_of = {};       // [i] out; kNoSlot: the item has no slot
   Pointer<std::uint8_t> pending = {};        // [i] scratch
-  Pointer<std::uint64_t> cells = {};         // [2i] word and tag; in for put, out for find and insert
+  Pointer<std::uint64_t> heads = {};         // a hash table from id to i minus the id's first item; zero at the start
+  Pointer<std::uint32_t> first_of = {};      // [i] out, with heads: the first item with the same id
+  Pointer<std::uint32_t> record_of = {};     // [i] with heads: in or out
+  Pointer<std::uint64_t> cells = {};         // word and tag of item or record; in for put, out for find and insert
   Pointer<std::uint64_t> words = {};         // [kBulkWords]
 
   // Lists the columns (base/section.hpp), except for the slots, which belong to the table.
@@ -84,9 +92,11 @@ struct BulkArguments {
   void for_columns(const BulkShape& shape, const F& column) {
     column(ids, shape.items, Section::sent);
     column(cells, 2 * shape.own_cells, Section::sent);
-    column(actions, shape.items, Section::sent);
+    column(actions, shape.heads > 0 ? 0 : shape.items, Section::sent);
     column(slot_of, shape.items, Section::scratch);
     column(pending, shape.items, Section::scratch);
+    column(heads, shape.heads, Section::zeroed);
+    column(first_of, shape.heads > 0 ? shape.items : 0, Section::scratch);
     column(words, kBulkWords, Section::returned);
   }
 };
@@ -98,6 +108,7 @@ class BulkRun {
   KILOKV_HOST_DEVICE BulkRun(P& platform, const BulkArguments<Space>& arguments) : p_(platform), a_(arguments) {}
 
   KILOKV_HOST_DEVICE void run() {
+    if (a_.heads != nullptr) number_all();
     insert_all();
     std::uint64_t digest = 0;
     for_own([&](std::uint32_t i) { digest += read_or_write(i); });
@@ -114,6 +125,7 @@ class BulkRun {
     for (std::uint32_t i = p_.thread(); i < a_.size; i += p_.threads()) f(i);
   }
   KILOKV_HOST_DEVICE BulkAction action(std::uint32_t i) const {
+    if (a_.actions == nullptr) return BulkAction::find;
     return static_cast<BulkAction>(static_cast<std::uint8_t>(a_.actions[i]));
   }
   KILOKV_HOST_DEVICE bool inserts(std::uint32_t i) const {
@@ -135,6 +147,35 @@ class BulkRun {
       if (++at == a_.capacity) at = 0;
     }
     return {kNoSlot, false, false};
+  }
+
+  // Each id takes a free head, which then names the first item with this id.
+  KILOKV_HOST_DEVICE void number_all() {
+    for_own([&](std::uint32_t i) { a_.first_of[i] = head_of(i); });
+    p_.grid_barrier();
+    for_own([&](std::uint32_t i) {
+      const std::uint32_t head = a_.first_of[i];
+      const std::uint32_t first = item_of(p_.load(a_.heads + head, Order::relaxed, Scope::device));
+      a_.first_of[i] = first;
+      if (a_.numbers_records) a_.record_of[i] = first;
+    });
+  }
+  KILOKV_HOST_DEVICE std::uint64_t named(std::uint32_t i) const { return a_.size - i; }
+  KILOKV_HOST_DEVICE std::uint32_t item_of(std::uint64_t named) const {
+    return a_.size - static_cast<std::uint32_t>(named);
+  }
+  KILOKV_HOST_DEVICE std::uint32_t head_of(std::uint32_t i) {
+    const KeyId id = a_.ids[i];
+    for (auto at = static_cast<std::uint32_t>(id.low) & a_.heads_mask;; at = (at + 1) & a_.heads_mask) {
+      const auto head = a_.heads + at;
+      std::uint64_t seen = p_.load(head, Order::relaxed, Scope::device);
+      if (seen == 0) seen = p_.compare_exchange(head, 0, named(i), Order::relaxed, Scope::device);
+      if (seen == 0) return at;
+      const KeyId there = a_.ids[item_of(seen)];
+      if (!(there == id)) continue;
+      if (seen < named(i)) p_.fetch_max(head, named(i), Order::relaxed, Scope::device);
+      return at;
+    }
   }
 
   KILOKV_HOST_DEVICE void insert_all() {
@@ -186,23 +227,24 @@ class BulkRun {
   // Returns the digest of the cell that was found.
   KILOKV_HOST_DEVICE std::uint64_t read_or_write(std::uint32_t i) {
     if (!inserts(i)) {
-      const Found found =
-          action(i) == BulkAction::none ? Found{kNoSlot, false, false} : probe(a_.ids[i], a_.slot_of[i]);
+      const Found found = probe(a_.ids[i], a_.slot_of[i]);
       a_.slot_of[i] = found.is_id ? found.at : kNoSlot;
     }
     if (action(i) == BulkAction::remove) return 0;
     const std::uint32_t at = a_.slot_of[i];
-    const auto cell = a_.cells + 2 * static_cast<std::uint64_t>(i);
+    const std::uint32_t record = a_.heads == nullptr ? i : static_cast<std::uint32_t>(a_.record_of[i]);
+    const auto cell = a_.cells + 2 * static_cast<std::uint64_t>(record);
     if (at != kNoSlot && action(i) == BulkAction::put) {
       p_.put(slot(at) + 2, cell[0]);
       p_.put(slot(at) + 3, cell[1]);
       return 0;
     }
-    const std::uint64_t word = at == kNoSlot ? 0 : p_.get(slot(at) + 2);
-    const std::uint64_t tag = at == kNoSlot ? 0 : p_.get(slot(at) + 3);
-    cell[0] = word;
-    cell[1] = tag;
-    return cell_digest(i, word, tag);
+    const Cell found = at == kNoSlot ? Cell{} : Cell{p_.get(slot(at) + 2), p_.get(slot(at) + 3)};
+    if (a_.heads == nullptr || a_.first_of[i] == i) {
+      cell[0] = found.word;
+      cell[1] = found.tag;
+    }
+    return cell_digest(i, found);
   }
   KILOKV_HOST_DEVICE void remove(std::uint32_t i) {
     if (action(i) != BulkAction::remove || a_.slot_of[i] == kNoSlot) return;
@@ -216,25 +258,27 @@ class BulkRun {
   const BulkArguments<Space>& a_;
 };
 
-// Writes cells to slots that BulkRun found. An item without a slot is skipped.
-template <class Space>
-struct ScatterArguments {
-  template <class T>
-  using Pointer = typename Space::template Pointer<T>;
-  Pointer<std::uint64_t> slots = {};
-  std::uint32_t size = 0;
-  Pointer<const std::uint32_t> slot_of = {};  // [size]
-  Pointer<const std::uint64_t> cells = {};    // [2 size]
-};
-
+// Writes the cells of records to the slots that a BulkRun with heads has found for them, and adds up what this changes.
+// A record without a slot changes from an empty cell.
 template <Platform P>
-KILOKV_HOST_DEVICE inline void scatter_cells(P& p, const ScatterArguments<typename P::Space>& a) {
+KILOKV_HOST_DEVICE inline void scatter_cells(P& p, const BulkArguments<typename P::Space>& a) {
+  std::uint64_t change = 0;
   for (std::uint32_t i = p.thread(); i < a.size; i += p.threads()) {
-    if (a.slot_of[i] == kNoSlot) continue;
-    const auto slot = a.slots + 4 * static_cast<std::uint64_t>(a.slot_of[i]);
-    p.put(slot + 2, a.cells[2 * static_cast<std::uint64_t>(i)]);
-    p.put(slot + 3, a.cells[2 * static_cast<std::uint64_t>(i) + 1]);
+    if (a.first_of[i] != i) continue;
+    const std::uint32_t at = a.slot_of[i];
+    const auto cell = a.cells + 2 * static_cast<std::uint64_t>(static_cast<std::uint32_t>(a.record_of[i]));
+    const Cell after{cell[0], cell[1]};
+    Cell before{};
+    if (at != kNoSlot) {
+      const auto slot = a.slots + 4 * static_cast<std::uint64_t>(at);
+      before = {p.get(slot + 2), p.get(slot + 3)};
+      p.put(slot + 2, after.word);
+      p.put(slot + 3, after.tag);
+    }
+    change += change_digest(a.ids[i], before, after);
   }
+  change = p.sum(change);
+  if (p.lane() == 0 && change != 0) p.fetch_add(a.words + kBulkChange, change, Order::relaxed, Scope::device);
 }
 
 }  // namespace kilokv::engine

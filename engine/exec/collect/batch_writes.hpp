@@ -6,6 +6,7 @@
 
 #include "engine/base/types.hpp"
 #include "engine/exec/collect/rank_order.hpp"
+#include "engine/table/record_table.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/kinds.hpp"
 #include "engine/txn/results.hpp"
@@ -30,20 +31,20 @@ struct BatchWrites {
     return {0, make_tag(header.first_version + results->rank[t], ValueType::absent)};
   }
 
-  // Calls f(slot, before, after) for each write, in rank order.
+  // Calls f(id, before, after) for each write, in rank order. Requires: the slots of pairs are still those of `table`.
   template <class F>
-  void for_each(const F& f) const {
+  void for_each(const RecordTable& table, const F& f) const {
     order->for_each(*results, [&](std::uint32_t t) {
       const OperationRange ran = operations_run(*columns, *results, t);
       for (std::uint32_t i = ran.begin; i < ran.end; ++i) {
         if ((results->op_flags[i] & BatchResults::kWrote) == 0) continue;
         const std::uint32_t at = columns->op_key[i];
         if (!deletes_range(i)) {
-          f(slot_of_key[at], before[i], results->op_cell[i]);
+          f(columns->key_id[at], before[i], results->op_cell[i]);
           continue;
         }
         for (std::uint32_t pair = results->range_begin[at]; pair < results->range_end[at]; ++pair) {
-          f(slot_of_pair[pair], results->pair_cell[pair], deleted_by(t));
+          f(table[slot_of_pair[pair]].id, results->pair_cell[pair], deleted_by(t));
         }
       }
     });

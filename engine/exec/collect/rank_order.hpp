@@ -41,6 +41,14 @@ class RankOrder {
       if (results.wrote[t] != 0) f(t);
     }
   }
+  // The same for the places before `last`, in reverse.
+  template <class F>
+  void for_each_back(const BatchResults& results, std::uint32_t last, const F& f) const {
+    for (std::uint32_t place = last; place-- > 0;) {
+      const std::uint32_t t = in_order_ ? place : by_rank_[place];
+      if (results.wrote[t] != 0) f(t);
+    }
+  }
   // The same for all places.
   template <class F>
   void for_each(const BatchResults& results, const F& f) const {

@@ -29,7 +29,7 @@ __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void validator_kerne
 }
 
 __global__ __launch_bounds__(kBlockThreads, kBlocksEachMin) void scatter_kernel(
-    const __grid_constant__ ScatterArguments<HostSpace> arguments) {
+    const __grid_constant__ BulkArguments<HostSpace> arguments) {
   CudaPlatform platform;
   scatter_cells(platform, arguments);
 }
@@ -141,7 +141,7 @@ class CudaKernels final : public DeviceKernels {
     return launch_together(reinterpret_cast<const void*>(validator_kernel), "validator", values, validator_blocks_,
                            kBlockThreads, 0, stream);
   }
-  Status scatter(DeviceStream stream, const ScatterArguments<DeviceSpace>& arguments) override {
+  Status scatter(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
     scatter_kernel<<<blocks_for(arguments.size, kBlockThreads), kBlockThreads, 0, stream_of(stream)>>>(raw(arguments));
     return to_status(cudaGetLastError(), "launch of scatter");
   }
@@ -261,7 +261,7 @@ std::vector<KernelFacts> kernel_facts() {
   std::vector<CudaKernel> kernels = all_cuda_kernels();
   kernels.push_back(cuda_kernel<BulkArguments>("bulk", bulk_kernel));
   kernels.push_back(cuda_kernel<ValidatorArguments>("validator", validator_kernel));
-  kernels.push_back(cuda_kernel<ScatterArguments>("scatter", scatter_kernel));
+  kernels.push_back(cuda_kernel<BulkArguments>("scatter", scatter_kernel));
   std::vector<KernelFacts> facts;
   for (const CudaKernel& kernel : kernels) facts.push_back(facts_of(kernel));
   return facts;

@@ -68,11 +68,11 @@ Status DeviceExecutor::run(const ResolvedBatch& batch, BatchRecords* records, Ba
   Status status = prepare(batch.store);
   if (status.ok()) status = bind(batch, records, results);
   if (!status.ok()) return status;
-  pack(batch, *records);
+  block_.pack();
   batch.clock.enter(BatchStage::run);
   status = launch();
   batch.clock.enter(BatchStage::unpack);
-  return status.ok() ? unpack(*records, results, report) : status;
+  return status.ok() ? unpack(results, report) : status;
 }
 
 Status DeviceExecutor::validate(const RecordStore& store, const ReadSet& set, ValidatorLanes lanes,
@@ -82,40 +82,32 @@ Status DeviceExecutor::validate(const RecordStore& store, const ReadSet& set, Va
 }
 
 Status DeviceExecutor::bind(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results) {
+  const std::size_t keys = batch.columns.key_id.size();
+  if (strategy_->needs_numbers()) {
+    records->number(batch.columns, batch.resolver);
+  } else {
+    records->leave(batch.columns);
+  }
   block_.clear();
   strategy_->open(batch, records, results, &block_);
-  const BulkShape shape{records->size(), 0};
+  const BulkShape shape{keys, 0, heads_for(keys)};
   bulk_on_host_ = {};
-  bulk_on_host_.size = static_cast<std::uint32_t>(records->size());
+  bulk_on_host_.size = static_cast<std::uint32_t>(keys);
+  bulk_on_host_.heads_mask = static_cast<std::uint32_t>(shape.heads - 1);
+  bulk_on_host_.numbers_records = !strategy_->needs_numbers();
+  bulk_on_host_.ids = batch.columns.key_id.data();
   const std::size_t first = block_.add(shape, &bulk_on_host_);
   if (Status status = block_.reserve(); !status.ok()) return status;
   if (Status status = strategy_->bind(stream_, &block_); !status.ok()) return status;
   bulk_ = block_.bind<BulkArguments<DeviceSpace>>(first, shape, &bulk_on_host_);
   bulk_.cells = strategy_->cells();
+  bulk_.record_of = strategy_->record_of_key();
   table_.open(&bulk_);
   return {};
 }
 
-void DeviceExecutor::pack(const ResolvedBatch& batch, const BatchRecords& records) {
-  block_.pack();
-  KeyId* const ids = DeviceBlock::staged(bulk_on_host_.ids);
-  std::uint8_t* const actions = DeviceBlock::staged(bulk_on_host_.actions);
-  const std::vector<std::uint32_t>& record_of_key = records.record_of_key();
-  for (std::size_t k = 0; k < record_of_key.size(); ++k) ids[record_of_key[k]] = batch.columns.key_id[k];
-  digest_ = 0;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const std::uint64_t word = records.cells()[2 * i], tag = records.cells()[2 * i + 1];
-    // The device's table does not have a record without a version. If the batch writes the record, it is sent to that
-    // table before the next batch.
-    actions[i] = static_cast<std::uint8_t>(tag != 0 ? BulkAction::find : BulkAction::none);
-    digest_ += cell_digest(static_cast<std::uint32_t>(i), word, tag);
-  }
-}
-
 Status DeviceExecutor::launch() {
   Device& device = *opened_.device;
-  const ScatterArguments<DeviceSpace> scatter{
-      .slots = bulk_.slots, .size = bulk_.size, .slot_of = bulk_.slot_of, .cells = bulk_.cells};
   const auto mark = [&](Mark at) { return device.record(marks_[at], stream_); };
   Status status = mark(kBegun);
   if (status.ok()) status = block_.send(stream_);
@@ -123,7 +115,7 @@ Status DeviceExecutor::launch() {
   if (status.ok()) status = block_.zero(stream_);
   if (status.ok()) status = opened_.kernels->bulk(stream_, bulk_);
   if (status.ok()) status = strategy_->launch(stream_);
-  if (status.ok()) status = opened_.kernels->scatter(stream_, scatter);
+  if (status.ok()) status = opened_.kernels->scatter(stream_, bulk_);
   if (status.ok()) status = mark(kRan);
   if (status.ok()) status = block_.fetch(stream_);
   if (status.ok()) status = mark(kReturned);
@@ -140,24 +132,17 @@ void DeviceExecutor::measure(ExecutionReport* report) {
   }
 }
 
-Status DeviceExecutor::unpack(const BatchRecords& records, BatchResults* results, ExecutionReport* report) {
+Status DeviceExecutor::unpack(BatchResults* results, ExecutionReport* report) {
   block_.unpack();
   strategy_->close(results, report);
   report->on_device = true;
   measure(report);
-  if (bulk_on_host_.words[kBulkDigest] != digest_) {
-    return Status(StatusCode::internal, "the device's table differs from the host's table");
-  }
   // A kernel that gave up its batch writes no number of passes. The device got a zero there before the run.
   if (results->passes == 0) {
     return Status(StatusCode::internal,
                   std::string(report->strategy) + " gave up a batch on the device: no transaction made progress");
   }
   if (!is_plausible(*results)) return Status(StatusCode::internal, "the device returned invalid results");
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const bool was_there = bulk_on_host_.actions[i] == static_cast<std::uint8_t>(BulkAction::find);
-    if (!was_there && records.cells()[2 * i + 1] != 0) table_.changed(bulk_on_host_.ids[i]);
-  }
   return {};
 }
 

@@ -1,6 +1,9 @@
 // Runs a parallel strategy (device_strategy.hpp) on a CUDA device or on the emulated device. A batch is one copy to the
-// device, three launches, and one copy back, all in one stream. The launches find the records in the device's table,
-// run the batch, and write the records back to that table.
+// device, three launches, and one copy back, all in one stream. The launches find the records of the keys in the
+// device's table and number them, run the batch, and write the records back to that table.
+//
+// The caller compares the two tables by digests: of the cells that the keys had before the batch, and of what all
+// writes have changed (exec/collect/write_back.hpp).
 //
 // The host memory for copies is pinned. It is kept between batches, and so is the device's memory. Thread safety: one
 // caller at a time.
@@ -33,9 +36,11 @@ class DeviceExecutor final : public Executor {
   std::vector<std::string> strategies() const override { return names_; }
   void use(std::size_t strategy) override { strategy_ = strategies_[strategy].get(); }
   Status prepare(const RecordStore& store) override;
+  bool needs_records() const override { return false; }
   Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
              ExecutionReport* report) override;
   Status validate(const RecordStore& store, const ReadSet& set, ValidatorLanes lanes, ValidatorResult* result) override;
+  CellDigests digests() const override { return {bulk_on_host_.words[kBulkDigest], bulk_on_host_.words[kBulkChange]}; }
   std::size_t transactions_max() const override { return kTransactionsMax; }
   void changed(KeyId id) override { table_.changed(id); }
   const DeviceInfo* device() const override { return &opened_.device->info(); }
@@ -49,11 +54,10 @@ class DeviceExecutor final : public Executor {
 
   // Lays out the columns of the batch, makes room for them, and binds the arguments of all kernels.
   Status bind(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results);
-  void pack(const ResolvedBatch& batch, const BatchRecords& records);
   // Creates the stream and the marks.
   Status create_stream();
   Status launch();
-  Status unpack(const BatchRecords& records, BatchResults* results, ExecutionReport* report);
+  Status unpack(BatchResults* results, ExecutionReport* report);
   // Reports the bytes of the batch's copies, and the time of its copies and kernels.
   void measure(ExecutionReport* report);
 
@@ -68,10 +72,9 @@ class DeviceExecutor final : public Executor {
   std::array<DeviceEvent, kMarks> marks_{};
   DeviceRecords table_;
   DeviceBlock block_;  // the columns of a batch
-  // The run that finds the batch's records: where the host fills its columns, and what its kernel gets.
+  // The run that finds and numbers the batch's records: where the host fills its columns, and what its kernels get.
   BulkArguments<HostSpace> bulk_on_host_;
   BulkArguments<DeviceSpace> bulk_;
-  std::uint64_t digest_ = 0;  // of the batch's records, from the cells in the host's table
   DeviceValidator validator_;
 };
 

@@ -62,7 +62,7 @@ class DeviceKernels {
   // with validator_threads() threads.
   virtual std::uint32_t validator_threads() const = 0;
   [[nodiscard]] virtual Status validator(DeviceStream stream, const ValidatorArguments<DeviceSpace>& arguments) = 0;
-  [[nodiscard]] virtual Status scatter(DeviceStream stream, const ScatterArguments<DeviceSpace>& arguments) = 0;
+  [[nodiscard]] virtual Status scatter(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) = 0;
 };
 
 struct OpenedDevice {

@@ -26,6 +26,8 @@ struct DeviceStrategyPlace {
 class DeviceStrategy {
  public:
   virtual ~DeviceStrategy() = default;
+  // Whether open() needs numbers of the records from the host. If not, the device numbers them.
+  virtual bool needs_numbers() const { return false; }
   // The first call for each batch. Adds the columns of the batch and of the strategy to the block. Their sources and
   // destinations are in this object, `batch`, `records` and `results`.
   virtual void open(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results, DeviceBlock* block) = 0;
@@ -33,6 +35,8 @@ class DeviceStrategy {
   [[nodiscard]] virtual Status bind(DeviceStream stream, DeviceBlock* block) = 0;
   // The cells of the batch's records (BatchArguments::cells). Requires: bind() was called.
   virtual DevicePointer<std::uint64_t> cells() const = 0;
+  // The record of each key (BatchArguments::record_of_key). Requires: bind() was called.
+  virtual DevicePointer<std::uint32_t> record_of_key() const = 0;
   [[nodiscard]] virtual Status launch(DeviceStream stream) = 0;
   // Fills the passes and the next version of the results, and the report. Requires: the returned columns are on the
   // host again.
@@ -50,6 +54,9 @@ class DeviceStrategyOf : public DeviceStrategy {
     return kept_.bind(stream, shape_, &on_device_);
   }
   DevicePointer<std::uint64_t> cells() const override { return on_device_.cells; }
+  DevicePointer<std::uint32_t> record_of_key() const override {
+    return DevicePointer<std::uint32_t>(on_device_.record_of_key.address());
+  }
 
  protected:
   // For a launch with this number of threads.

@@ -54,7 +54,7 @@ class EmulatedKernels final : public DeviceKernels {
       ValidatorBack<EmulatedPlatform, Check>(platform, arguments, Check(arguments)).serve();
     });
   }
-  Status scatter(DeviceStream stream, const ScatterArguments<DeviceSpace>& arguments) override {
+  Status scatter(DeviceStream stream, const BulkArguments<DeviceSpace>& arguments) override {
     return device_.launch(stream, "scatter",
                           [arguments](EmulatedPlatform& platform) { scatter_cells(platform, arguments); });
   }

@@ -1,6 +1,9 @@
 // The records that a batch names, each once. They are numbered from 0, in the order in which the keys of the batch
 // first name them. A parallel strategy (stm/ordered.hpp) works on copies of their cells, which are close together and
-// apart from the table. gather() copies the cells from the table before the batch. scatter() writes them back after it.
+// apart from the table. gather() copies the cells from the table before the batch. The engine writes the table from the
+// writes in the results (exec/collect/write_back.hpp).
+//
+// A device numbers the records itself, and has their cells. Then each key has a number of its own here.
 //
 // Not thread-safe. Keeps its capacity, so that the steady state allocates nothing.
 #pragma once
@@ -10,12 +13,10 @@
 #include <vector>
 
 #include "engine/base/types.hpp"
-#include "engine/exec/collect/rank_order.hpp"
 #include "engine/exec/resolve/resolver.hpp"
 #include "engine/table/record_store.hpp"
 #include "engine/txn/columns.hpp"
 #include "engine/txn/program.hpp"
-#include "engine/txn/results.hpp"
 
 namespace kilokv::engine {
 
@@ -25,10 +26,15 @@ class BatchRecords {
   // value than 0.
   explicit BatchRecords(std::uint32_t first_epoch = 0) : epoch_(first_epoch) {}
 
-  // Numbers the records and gathers their cells. Requires: `resolver` has resolved `columns`, which have no ranges.
+  // Numbers the records. Requires: `resolver` has resolved `columns`, which have no ranges.
+  void number(const TransactionColumns& columns, const BatchResolver& resolver);
+  // The same, and gathers their cells.
   void gather(const TransactionColumns& columns, const BatchResolver& resolver, const RecordStore& store);
+  // Leaves the numbers to a device.
+  void leave(const TransactionColumns& columns);
 
-  std::size_t size() const { return slots_.size(); }
+  std::size_t size() const { return size_; }
+  bool are_numbered() const { return are_numbered_; }
   const std::vector<std::uint32_t>& record_of_key() const { return record_of_key_; }  // [k]
   // The one record of all keys that the batch only reads and that have no record. kNone: there is no such key.
   std::uint32_t absent_record() const { return absent_record_; }
@@ -36,15 +42,8 @@ class BatchRecords {
   std::vector<std::uint64_t>& cells() { return cells_; }              // [2d] word and tag
   const std::vector<std::uint64_t>& cells() const { return cells_; }
 
-  // Replays all writes in rank order over the cells that gather() has found. `before` gets the cell that each of them
-  // replaces. A delta among the results (BatchResults::kDelta) becomes the value that the ADD left. False: the writes
-  // do not lead to the cells that the strategy left, so that either the writes or the cells are wrong. Call it once,
-  // before scatter().
-  [[nodiscard]] bool replay(const TransactionColumns& columns, const RankOrder& order, BatchResults* results,
-                            Cell* before);
-
-  // Writes the cells that changed to the table. Requires: replay() has returned true.
-  void scatter(RecordStore* store) const;
+  // Whether the table has the cells that are here. Requires: gather() was called.
+  [[nodiscard]] bool are_in(const RecordTable& table) const;
 
   std::size_t memory_bytes() const;
 
@@ -54,7 +53,7 @@ class BatchRecords {
     std::uint32_t epoch, record;
   };
 
-  std::uint32_t number(std::uint32_t slot);
+  std::uint32_t number_of(std::uint32_t slot);
 
   std::vector<Entry> entries_;  // the size is a power of 2, and at least twice the number of keys
   std::uint32_t epoch_;
@@ -62,7 +61,8 @@ class BatchRecords {
   std::vector<std::uint32_t> record_of_key_;
   std::vector<std::uint32_t> slots_;
   std::vector<std::uint64_t> cells_;
-  std::vector<Cell> running_;  // [d] the cells of the table; during replay(), those after the writes so far
+  std::size_t size_ = 0;
+  bool are_numbered_ = false;
   std::uint32_t absent_record_ = kNone;
 };
 

@@ -23,8 +23,7 @@ struct Content {
 
 }  // namespace
 
-void EqualWords::collect(const TransactionColumns& columns, const BatchResolver& resolver,
-                         const BatchRecords& records) {
+void EqualWords::collect(const TransactionColumns& columns, const BatchResolver& resolver, const RecordTable& table) {
   words_.clear();
   begin_.assign(columns.value_end.size(), 0);
   end_.assign(columns.value_end.size(), 0);
@@ -45,9 +44,9 @@ void EqualWords::collect(const TransactionColumns& columns, const BatchResolver&
     const auto found = contents.find(key_of(BlobStore::content_hash(word), bytes.size()));
     if (found != contents.end() && found->second.bytes == bytes) found->second.words.push_back(word);
   };
-  const std::vector<std::uint64_t>& cells = records.cells();
-  for (std::size_t d = 0; d < records.size(); ++d) {
-    if (type_of(cells[2 * d + 1]) == ValueType::bytes) add(cells[2 * d]);
+  for (std::size_t k = 0; k < columns.key_id.size(); ++k) {
+    const Cell cell = table[resolver.slot_of_key()[k]].cell;
+    if (type_of(cell.tag) == ValueType::bytes) add(cell.word);
   }
   for (std::size_t v = 0; v < end_.size(); ++v) {
     if (resolver.value_word()[v] != 0) add(resolver.value_word()[v]);

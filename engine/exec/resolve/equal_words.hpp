@@ -11,16 +11,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/exec/resolve/batch_records.hpp"
 #include "engine/exec/resolve/resolver.hpp"
+#include "engine/table/record_table.hpp"
 #include "engine/txn/columns.hpp"
 
 namespace kilokv::engine {
 
 class EqualWords {
  public:
-  // Requires: `records` has gathered the batch.
-  void collect(const TransactionColumns& columns, const BatchResolver& resolver, const BatchRecords& records);
+  // Requires: `resolver` has resolved the batch, and `table` is as before the batch.
+  void collect(const TransactionColumns& columns, const BatchResolver& resolver, const RecordTable& table);
 
   // The words of value i are [begin[i], end[i]) of words(), in ascending order. There are none if no guard compares
   // with the value.

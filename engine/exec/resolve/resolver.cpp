@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/base/check.hpp"
+#include "engine/table/cell_digest.hpp"
 #include "engine/txn/kinds.hpp"
 
 namespace kilokv::engine {
@@ -86,6 +87,23 @@ bool BatchResolver::find_all(const TransactionColumns& columns, const RecordStor
   return has_all;
 }
 
+// A slot is in the cache just after it was found. A key without a record has an empty cell, and so has the record that
+// it may get.
+bool BatchResolver::find_all_digested(const TransactionColumns& columns, const RecordTable& table,
+                                      std::uint64_t* digest) {
+  constexpr std::size_t kTile = 128;  // keys
+  const std::span<const KeyId> ids(columns.key_id);
+  bool has_all = true;
+  std::uint64_t sum = 0;
+  for (std::size_t first = 0, last = 0; first < ids.size(); first = last) {
+    last = first + std::min(kTile, ids.size() - first);
+    has_all &= table.find_all(ids.subspan(first, last - first), slot_of_key_.data() + first);
+    for (std::size_t k = first; k < last; ++k) sum += cell_digest(k, table[slot_of_key_[k]].cell);
+  }
+  *digest = sum;
+  return has_all;
+}
+
 Status BatchResolver::create_missing(const TransactionColumns& columns, RecordStore* store, std::uint32_t read_set) {
   if (!insert_missing(columns, store)) {
     return Status::exhausted(
@@ -103,9 +121,10 @@ Status BatchResolver::create_missing(const TransactionColumns& columns, RecordSt
 }
 
 Status BatchResolver::resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store,
-                              std::uint32_t read_set) {
+                              std::uint32_t read_set, std::uint64_t* digest) {
   open_shares(columns);
-  misses_ = !find_all(columns, *store, read_set);
+  misses_ =
+      digest == nullptr ? !find_all(columns, *store, read_set) : !find_all_digested(columns, store->table(), digest);
   if (misses_) {
     if (Status created = create_missing(columns, store, read_set); !created.ok()) return created;
   }

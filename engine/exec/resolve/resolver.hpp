@@ -33,7 +33,10 @@ class BatchResolver {
   // RESOURCE_EXHAUSTED if the store has no room for the new keys. The store is then as it was.
   // `read_set`: the number of leading keys that belong to the large read set (exec/validate/read_set.hpp). These keys
   // are checked elsewhere. Such a key is resolved only if another guard or an operation names it, too.
-  Status resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store, std::uint32_t read_set = 0);
+  // `digest`: gets the sum over all keys k of cell_digest(k, its cell); null: nobody needs it. Not null: there is no
+  // large read set.
+  Status resolve(const TransactionColumns& columns, BatchNumber batch, RecordStore* store, std::uint32_t read_set = 0,
+                 std::uint64_t* digest = nullptr);
   // The same in shares of equal size, for a batch without ranges and without a large read set: open_shares(), then
   // find_share() on each of several threads, and then finish_shares(). Errors: as for resolve().
   void open_shares(const TransactionColumns& columns);
@@ -67,6 +70,7 @@ class BatchResolver {
 
  private:
   bool find_all(const TransactionColumns& columns, const RecordStore& store, std::uint32_t read_set);
+  bool find_all_digested(const TransactionColumns& columns, const RecordTable& table, std::uint64_t* digest);
   Status create_missing(const TransactionColumns& columns, RecordStore* store, std::uint32_t read_set);
   bool insert_missing(const TransactionColumns& columns, RecordStore* store);
   void find_moved(const TransactionColumns& columns, std::uint32_t absent, const RecordStore& store);

@@ -34,6 +34,12 @@ struct ResolvedBatch {
   StageClock& clock;  // run() says which stages it enters, and which time other threads used
 };
 
+// What a device found and did in its table (table/cell_digest.hpp).
+struct CellDigests {
+  std::uint64_t found = 0;   // the sum over the keys of the cell that each of them had before the batch
+  std::uint64_t change = 0;  // the sum over the records of what has changed
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -47,12 +53,17 @@ class Executor {
   // is then not used again.
   [[nodiscard]] virtual Status prepare(const RecordStore&) { return {}; }
 
+  // Whether run() works on copies of the records on the host. The caller has then gathered them. If not, it compares
+  // the executor's table with the host's (digests()).
+  virtual bool needs_records() const { return true; }
   // Runs the batch. Fills `results`, which are reset before, and writes the cells that the batch leaves to `records`.
   // The results include the number of passes. They may have deltas (BatchResults::kDelta). Fails only on a device.
   // Results and cells are then unspecified. RESOURCE_EXHAUSTED: the device has no memory for this batch, and the
   // executor can be used again. After any other error, it is not used again.
   [[nodiscard]] virtual Status run(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results,
                                    ExecutionReport* report) = 0;
+  // Those of the last run(). Requires: run() needed no records.
+  virtual CellDigests digests() const { return {}; }
   // The largest number of transactions in a batch.
   virtual std::size_t transactions_max() const { return SIZE_MAX; }
   // Tells an executor on a device that something other than run() has changed the record of this id.

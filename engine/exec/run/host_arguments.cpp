@@ -14,6 +14,7 @@ BatchShape shape_of(const ResolvedBatch& batch, const BatchRecords& records, con
       .keys = c.key_id.size(),
       .values = c.value_end.size(),
       .records = records.size(),
+      .host_records = records.are_numbered(),
       .positions = batch.order.size(),
       .equal_words = batch.equal.words().size(),
       .threads = threads,

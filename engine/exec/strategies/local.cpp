@@ -22,6 +22,7 @@ class LocalOnDevice final : public TicketedOnDevice<LocalArguments<HostSpace>, L
     part_bits_max_ = static_cast<std::uint32_t>(std::bit_width(blocks) - 1);
   }
 
+  bool needs_numbers() const override { return true; }  // for the plan of the stage
   void open(const ResolvedBatch& batch, BatchRecords* records, BatchResults* results, DeviceBlock* block) override {
     const StagePlan& plan = inputs_.plan(batch, *records, std::min(tuning().staged_records, slots_max(part_bits_max_)));
     part_bits_ = 0;

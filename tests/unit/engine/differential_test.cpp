@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/engine_for_tests.hpp"
+#include "engine/exec/collect/rank_order.hpp"
 #include "engine/exec/run/ordered_host.hpp"
 #include "engine/sim/ordered_sim.hpp"
 #include "engine/workloads/random.hpp"

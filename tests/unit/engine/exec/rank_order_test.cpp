@@ -44,6 +44,10 @@ TEST(any_number_of_passes) {
     std::vector<std::uint32_t> found;
     order.for_each(ranked.results, [&](std::uint32_t t) { found.push_back(t); });
     EXPECT_TRUE(found == ranked.expected);
+    std::vector<std::uint32_t> back;
+    const std::uint32_t most = order.places(ranked.results) - 2;
+    order.for_each_back(ranked.results, most, [&](std::uint32_t t) { back.push_back(t); });
+    EXPECT_TRUE(std::equal(back.rbegin(), back.rend(), ranked.expected.begin(), ranked.expected.end() - 2));
   }
 }
 

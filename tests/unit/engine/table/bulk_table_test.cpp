@@ -1,6 +1,6 @@
 // The record table that a grid works on: lookup, insertion and removal in bulk against a map, on several threads; ids
-// that are there twice; a full table. Also the device's copy of the host's table: it is built, kept up to date,
-// enlarged, and refused.
+// that are there twice; the numbers of the records of a batch; a full table. Also the device's copy of the host's
+// table: it is built, kept up to date, enlarged, and refused.
 
 #include <array>
 #include <map>
@@ -63,23 +63,67 @@ struct HostTable {
     a.pending = pending.data();
     a.cells = cells.data();
     a.words = words.data();
+    on_threads([&](auto& platform) { BulkRun(platform, a).run(); });
+    epoch += static_cast<std::uint32_t>(words[kBulkRounds]);
+    for (std::size_t i = 0; i < items->size(); ++i) {
+      (*items)[i].cell = {cells[2 * i], cells[2 * i + 1]};
+      (*items)[i].slot = slot_of[i];
+    }
+  }
+
+  // A batch finds these ids and numbers their records. Then it adds 1 to the word of each record, and the table gets
+  // the records. `record_of`: the numbers of the records; empty: the run finds them, and fills it.
+  struct Numbered {
+    std::vector<std::uint32_t> first_of;
+    std::vector<std::uint64_t> cells;
+  };
+  Numbered run_numbered(const std::vector<KeyId>& ids, std::vector<std::uint32_t>* record_of) {
+    const std::size_t size = ids.size();
+    std::vector<std::uint8_t> pending(size);
+    std::vector<std::uint32_t> slot_of(size);
+    std::vector<std::uint64_t> heads(heads_for(size));
+    Numbered found{std::vector<std::uint32_t>(size), std::vector<std::uint64_t>(2 * size, kUntouched)};
+    words = {};
+    BulkArguments<HostSpace> a;
+    a.slots = memory.data();
+    a.capacity = capacity;
+    a.size = static_cast<std::uint32_t>(size);
+    a.heads_mask = static_cast<std::uint32_t>(heads.size() - 1);
+    a.numbers_records = record_of->empty();
+    record_of->resize(size);
+    a.ids = ids.data();
+    a.slot_of = slot_of.data();
+    a.pending = pending.data();
+    a.heads = heads.data();
+    a.first_of = found.first_of.data();
+    a.record_of = record_of->data();
+    a.cells = found.cells.data();
+    a.words = words.data();
+    on_threads([&](auto& platform) { BulkRun(platform, a).run(); });
+    const std::vector<std::uint64_t> cells = found.cells;
+    for (std::size_t i = 0; i < size; ++i) {
+      if (found.first_of[i] == i) ++found.cells[2 * (*record_of)[i]];
+    }
+    on_threads([&](auto& platform) { scatter_cells(platform, a); });
+    found.cells = cells;
+    return found;
+  }
+  static constexpr std::uint64_t kUntouched = 0xABABABAB;
+
+  template <class Body>
+  void on_threads(const Body& body) {
     if (lanes != nullptr) {
       ++schedule.seed;
       const RunReport report = lanes->run(schedule, [&](std::uint32_t lane) {
         SimPlatform4 platform(lanes, lane);
-        BulkRun<SimPlatform4>(platform, a).run();
+        body(platform);
       });
       if (!report.status.ok()) FAIL(report.status.message());
     } else {
       team.run([&](std::uint32_t thread) {
         HostPlatform platform(&team, thread, nullptr);
-        BulkRun<HostPlatform>(platform, a).run();
+        body(platform);
       });
-    }
-    epoch += static_cast<std::uint32_t>(words[kBulkRounds]);
-    for (std::size_t i = 0; i < items->size(); ++i) {
-      (*items)[i].cell = {cells[2 * i], cells[2 * i + 1]};
-      (*items)[i].slot = slot_of[i];
     }
   }
 
@@ -158,6 +202,78 @@ TEST(bulk_actions_equal_a_map_in_the_simulator) {
     if (seed % 3 == 0) table.schedule.kind = Schedule::Kind::lockstep;
     if (seed % 2 == 0) table.schedule.stale_probability = 0.3;
     run_against_a_map(table, seed, 12);
+  }
+}
+
+// `dense`: the host has numbered the records in the order in which they are named.
+void number_against_a_map(HostTable& table, std::uint64_t seed, std::uint64_t ids_max, bool dense) {
+  Random random(seed);
+  std::vector<HostTable::Item> items;
+  std::map<std::uint64_t, Cell> model;
+  for (std::uint64_t number = 0; number < ids_max; number += 1 + random.below(3)) {
+    const Cell cell{random.below(1000), make_tag(random.below(1000) + 1, ValueType::integer)};
+    items.push_back({id_of(number), BulkAction::put, cell});
+    model[number] = cell;
+  }
+  table.run(&items);
+  std::vector<KeyId> ids;
+  std::vector<std::uint32_t> first_of, record_of, records;
+  std::map<std::uint64_t, std::uint32_t> firsts;
+  std::uint64_t digest = 0, change = 0;
+  for (std::uint32_t i = 0; i < 1 + random.below(2 * ids_max); ++i) {
+    const std::uint64_t number = random.below(ids_max);
+    ids.push_back(id_of(number));
+    const auto [first, is_first] = firsts.try_emplace(number, i);
+    first_of.push_back(first->second);
+    record_of.push_back(is_first ? static_cast<std::uint32_t>(firsts.size() - 1) : record_of[first->second]);
+    const auto record = model.find(number);
+    const Cell cell = record == model.end() ? Cell{} : record->second;
+    digest += cell_digest(i, cell);
+    if (is_first) change += change_digest(ids.back(), cell, {cell.word + 1, cell.tag});
+  }
+  if (dense) records = record_of;
+  const HostTable::Numbered found = table.run_numbered(ids, &records);
+  EXPECT_TRUE(found.first_of == first_of);
+  EXPECT_TRUE(records == (dense ? record_of : first_of));
+  EXPECT_EQ(table.words[kBulkDigest], digest);
+  EXPECT_EQ(table.words[kBulkChange], change);
+  std::size_t touched = 0;
+  for (std::size_t word = 0; word < found.cells.size(); word += 2)
+    touched += found.cells[word] != HostTable::kUntouched;
+  EXPECT_EQ(touched, firsts.size());  // one cell for each record
+  std::vector<HostTable::Item> all;
+  for (const auto& [number, cell] : model) all.push_back({id_of(number), BulkAction::find, {}});
+  table.run(&all);
+  std::size_t i = 0;
+  for (const auto& [number, cell] : model) {
+    const bool was_named = firsts.contains(number);
+    const Cell cell_before{all[i].cell.word - (was_named ? 1 : 0), all[i].cell.tag};
+    EXPECT_TRUE(cell_before == cell);
+    if (was_named) {
+      const std::uint32_t record = records[firsts[number]];
+      EXPECT_TRUE((Cell{found.cells[2 * record], found.cells[2 * record + 1]} == cell));
+    }
+    ++i;
+  }
+  if (has_failed()) FAIL("seed " + std::to_string(seed));
+}
+
+TEST(the_records_of_a_batch_are_numbered) {
+  for (const std::uint32_t threads : {1u, 2u, 8u}) {
+    for (std::uint64_t seed = 1; seed <= 60 && !has_failed(); ++seed) {
+      HostTable table(threads, 4096);
+      number_against_a_map(table, seed, seed % 4 == 0 ? 3 : 300, seed % 2 == 0);
+    }
+  }
+}
+
+TEST(the_records_of_a_batch_are_numbered_in_the_simulator) {
+  Lanes lanes({.blocks = 2, .block_threads = 4, .group_width = 4});
+  for (std::uint64_t seed = 1; seed <= 200 && !has_failed(); ++seed) {
+    HostTable table(&lanes, seed, 256);
+    if (seed % 3 == 0) table.schedule.kind = Schedule::Kind::lockstep;
+    if (seed % 2 == 0) table.schedule.stale_probability = 0.3;
+    number_against_a_map(table, seed, 1 + seed % 16, seed % 5 == 0);
   }
 }
 
