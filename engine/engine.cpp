@@ -135,15 +135,13 @@ class HostEngine final : public Engine {
         way == Way::parallel &&
         run_in_parallel({header, columns, expires, order_, writes_, tombstone_floor_, tile_size(), &store_, &resolver_,
                          &rank_order_, &books_, before_.data(), results, writes, &clock_, &report_});
-    if (in_parallel) {
-      summarized_ = false;
-    } else if (way == Way::partitioned) {
+    if (way == Way::partitioned) {
       if (Status status = run_partitioned(header, columns, expires, results, writes); !status.ok()) {
         forget_batch();
         writes->clear();
         return status;
       }
-    } else {
+    } else if (!in_parallel) {
       const Tiles tiles = !by_tile ? Tiles::none : way == Way::pipelined ? Tiles::followed : Tiles::alone;
       run_serially(header, columns, expires, validate(columns, read_set), tiles, results, writes);
     }
@@ -151,7 +149,7 @@ class HostEngine final : public Engine {
     if (read_set == 0) report_.validated_beside = 0;
     if (!in_parallel) tell_device();
     if (resolver_.has_unwritten(store_)) {
-      before_images();  // now, because forget_unwritten() moves slots
+      if (!columns.range_limit.empty()) before_images();  // now, because forget_unwritten() moves the slots of pairs
       resolver_.forget_unwritten(&store_);
     }
     clock_.end();
@@ -415,19 +413,19 @@ class HostEngine final : public Engine {
     results->passes = run.finish(expires.data(), access_.run());
     results->next_version = header.first_version + std::uint64_t{results->passes} * n;
     clock_.enter(BatchStage::collect);
-    summarized_ = access_.summarized();
+    const bool summarized = access_.summarized();
     writes_.slot_of_pair = access_.slot_of_pair();
     const bool in_order = results->passes <= 1 && order_.empty();
     if (tiles == Tiles::none) {
       rank_order_.sort(*results, in_order);
-      books_.keep(writes_, summarized_, &clock_, &store_, writes);
+      books_.keep(writes_, summarized, &clock_, &store_, writes);
     } else {
       if (!in_order) {
         rank_order_.sort(*results, false);
         books_.follow(rank_order_.places_before(*results, n), rank_order_.places(*results), &clock_);
       }
       clock_.enter(BatchStage::settle);
-      books_.end(summarized_, &store_);
+      books_.end(summarized, &store_);
     }
     if (results->failed_index.size() == 1 && results->failed_in[0] == static_cast<std::uint8_t>(FailedIn::guards)) {
       results->failed_index[0] += valid;
@@ -439,7 +437,6 @@ class HostEngine final : public Engine {
   Status run_partitioned(const BatchHeader& header, const TransactionColumns& columns,
                          const Column<std::uint8_t>& expires, BatchResults* results, WriteColumns* writes) {
     waiting_.resize(columns.size());
-    summarized_ = false;
     return partitioned_.run(
         {header, columns, expires, order_, writes_, tombstone_floor_, &store_, &resolver_, &access_, &rank_order_,
          &books_, before_.data(), waiting_.data(), results, writes, &clock_, &report_},
@@ -511,7 +508,6 @@ class HostEngine final : public Engine {
   CooperativeValidator validator_;
   std::vector<Cell> before_;  // [m] what each operation of the last batch replaced
   BatchWrites writes_;        // of the last batch; empty: forgotten
-  bool summarized_ = false;
   Bookkeeping books_;
   ExecutorRun executor_run_;
   Follower follower_;  // of a batch that runs pipelined

@@ -77,7 +77,7 @@ class PartitionedSim final : public Executor {
   std::size_t memory_bytes() const override { return memory_.memory_bytes(); }
 
  private:
-  // Whether each write replaced what the one before it left. The engine's own replay does not look at before_.
+  // Whether each write replaced what the one before it left. WriteBack does not look at before_.
   bool replays(const ResolvedBatch& batch, const BatchRecords& records, const BatchResults& results) const {
     std::vector<Cell> running(slots_.size());
     for (std::size_t d = 0; d < running.size(); ++d) running[d] = {records.cells()[2 * d], records.cells()[2 * d + 1]};

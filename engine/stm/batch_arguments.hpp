@@ -1,6 +1,9 @@
 // What every parallel strategy gets of a batch: the batch's columns, its results, and each of its records once
 // (exec/resolve/batch_records.hpp). Trivially copyable.
 //
+// If a device numbers the records (BatchShape::host_records is false), a record has the number of the first key that
+// names it. Then d is k, the numbers have gaps, the cells in the gaps are undefined, and no record is the absent one.
+//
 // In the comments on the columns, the batch has n transactions, k keys, v byte values and d records.
 #pragma once
 

@@ -8,6 +8,8 @@
 // If two items name the same id, both claim a slot; in the next round the second item finds the id that the first one
 // wrote. Each round fills every slot that was claimed. So there are few rounds, and they end.
 //
+// A run can also number the records of a batch, and scatter_cells() writes them back after the batch.
+//
 // Invariants: the id of an empty slot is all zero bits; its other words hold claims of this round or of earlier ones.
 // Slots never move. A removed record leaves kRemovedWord, and only a new table gets rid of it.
 //
@@ -81,11 +83,12 @@ struct BulkArguments {
   Pointer<const std::uint8_t> actions = {};  // [i] BulkAction; null: all items find
   Pointer<std::uint32_t> slot_of = {};       // [i] out; kNoSlot: the item has no slot
   Pointer<std::uint8_t> pending = {};        // [i] scratch
-  Pointer<std::uint64_t> heads = {};         // a hash table from id to i minus the id's first item; zero at the start
-  Pointer<std::uint32_t> first_of = {};      // [i] out, with heads: the first item with the same id
-  Pointer<std::uint32_t> record_of = {};     // [i] with heads: in or out
-  Pointer<std::uint64_t> cells = {};         // word and tag of item or record; in for put, out for find and insert
-  Pointer<std::uint64_t> words = {};         // [kBulkWords]
+  // [heads] a hash table from id to (size - the first item with the id); zero at the start
+  Pointer<std::uint64_t> heads = {};
+  Pointer<std::uint32_t> first_of = {};   // [i] out, with heads: the first item with the same id
+  Pointer<std::uint32_t> record_of = {};  // [i] with heads: in or out
+  Pointer<std::uint64_t> cells = {};      // word and tag of item or record; in for put, out for find and insert
+  Pointer<std::uint64_t> words = {};      // [kBulkWords]
 
   // Lists the columns (base/section.hpp), except for the slots, which belong to the table.
   template <class F>

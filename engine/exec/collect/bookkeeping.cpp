@@ -131,7 +131,7 @@ Bookkeeping::WriteRun Bookkeeping::run_of(std::uint32_t first, std::uint32_t las
   const TransactionColumns& columns = *writes_.columns;
   const BatchResults& results = *writes_.results;
   const std::uint32_t begin = columns.then_begin(first), end = columns.else_end[last - 1];
-  if (!RecordStore::is_usual(writes_.before[begin], results.op_cell[begin])) return {};
+  if (begin == end || !RecordStore::is_usual(writes_.before[begin], results.op_cell[begin])) return {};
   if (!all_are(BatchResults::kWrote, results.op_flags.data() + begin, end - begin)) return {};
   bool has_else = false;
   for (std::uint32_t t = first; t < last; ++t) has_else |= columns.then_end[t] != columns.else_end[t];
@@ -152,7 +152,6 @@ bool Bookkeeping::keep_usual(std::uint32_t first, std::uint32_t last, Part* part
   const BatchResults& results = *writes_.results;
   const auto [begin, end, key] = run_of(first, last);
   if (begin == end) return false;
-
   const Cell* const before_of = writes_.before + begin;
   const Cell* const after_of = results.op_cell.data() + begin;
   const KeyId* const ids = columns.key_id.data() + key;

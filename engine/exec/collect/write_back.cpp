@@ -33,8 +33,8 @@ void WriteBack::write(std::uint32_t first, std::uint32_t last) {
       const std::uint8_t flags = flags_of[op];
       if ((flags & BatchResults::kWrote) == 0) continue;
       const std::uint32_t key = key_of[op];
-      Slot& slot = slots[slot_of_key[key]];
-      const Cell before = slot.cell;
+      const std::uint32_t at = slot_of_key[key];
+      const Cell before = slots[at].cell;
       Cell after = after_of[op];
       if ((flags & BatchResults::kDelta) != 0) {
         after.word += before.word;
@@ -42,11 +42,11 @@ void WriteBack::write(std::uint32_t first, std::uint32_t last) {
         flags_of[op] = BatchResults::kWrote;
       }
       before_of[op] = before;
-      slot.cell = after;
+      slots[at].cell = after;
       change += change_digest(ids[key], before, after);
       has_new |= before.tag == 0;
       has_bytes |= type_of(after.tag) == ValueType::bytes;
-      is_wrong |= version_of(after.tag) != version;
+      is_wrong |= version_of(after.tag) != version || at == RecordTable::absent_slot();
     }
   });
   written_ = last;

@@ -29,12 +29,13 @@ class WriteBack {
   // Undoes all of it. Requires: nothing else has changed the table since the first write().
   void take_back() const;
 
-  bool is_wrong() const { return is_wrong_; }    // a write has a version that its transaction does not have
+  // Whether no run can leave these results: a write has a version that its transaction does not have, or is to a record
+  // that is not there.
+  bool is_wrong() const { return is_wrong_; }
   bool has_bytes() const { return has_bytes_; }  // a write has left a byte value
-  std::uint64_t change() const {
-    return change_;
-  }                                          // the sum of change_digest() over all writes (table/cell_digest.hpp)
-  bool has_new() const { return has_new_; }  // a write has given a record its first version
+  bool has_new() const { return has_new_; }      // a write has given a record its first version
+  // The sum of change_digest() over all writes (table/cell_digest.hpp).
+  std::uint64_t change() const { return change_; }
 
  private:
   const BatchWrites& writes_;

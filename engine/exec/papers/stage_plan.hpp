@@ -26,7 +26,7 @@ namespace kilokv::engine {
 
 class StagePlan {
  public:
-  // Makes the plan for a stage of `slots` slots. Requires: `records` has gathered the batch.
+  // Makes the plan for a stage of `slots` slots. Requires: `records` has numbered the records of the batch.
   void make(const ResolvedBatch& batch, const BatchRecords& records, std::uint32_t slots);
 
   std::uint32_t staged() const { return staged_; }  // records

@@ -68,6 +68,7 @@ void BatchRecords::leave(const TransactionColumns& columns) {
 bool BatchRecords::are_in(const RecordTable& table) const {
   bool equal = true;
   for (std::size_t d = 0; d < slots_.size(); ++d) {
+    if (d + kPrefetchAhead < slots_.size()) prefetch_for_read(&table[slots_[d + kPrefetchAhead]]);
     equal &= table[slots_[d]].cell == Cell{cells_[2 * d], cells_[2 * d + 1]};
   }
   return equal;

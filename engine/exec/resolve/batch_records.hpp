@@ -36,7 +36,8 @@ class BatchRecords {
   std::size_t size() const { return size_; }
   bool are_numbered() const { return are_numbered_; }
   const std::vector<std::uint32_t>& record_of_key() const { return record_of_key_; }  // [k]
-  // The one record of all keys that the batch only reads and that have no record. kNone: there is no such key.
+  // The one record of all keys that the batch only reads and that have no record. kNone: there is no such key, or
+  // a device numbers the records.
   std::uint32_t absent_record() const { return absent_record_; }
   const std::vector<std::uint32_t>& slots() const { return slots_; }  // [d] slot in the table
   std::vector<std::uint64_t>& cells() { return cells_; }              // [2d] word and tag

@@ -44,9 +44,12 @@ void EqualWords::collect(const TransactionColumns& columns, const BatchResolver&
     const auto found = contents.find(key_of(BlobStore::content_hash(word), bytes.size()));
     if (found != contents.end() && found->second.bytes == bytes) found->second.words.push_back(word);
   };
+  std::uint64_t last_word = 0;  // a hot record is often named many times in a row
   for (std::size_t k = 0; k < columns.key_id.size(); ++k) {
     const Cell cell = table[resolver.slot_of_key()[k]].cell;
-    if (type_of(cell.tag) == ValueType::bytes) add(cell.word);
+    if (type_of(cell.tag) != ValueType::bytes || cell.word == last_word) continue;
+    last_word = cell.word;
+    add(cell.word);
   }
   for (std::size_t v = 0; v < end_.size(); ++v) {
     if (resolver.value_word()[v] != 0) add(resolver.value_word()[v]);

@@ -56,7 +56,8 @@ class Executor {
   // Whether run() works on copies of the records on the host. The caller has then gathered them. If not, it compares
   // the executor's table with the host's (digests()).
   virtual bool needs_records() const { return true; }
-  // Runs the batch. Fills `results`, which are reset before, and writes the cells that the batch leaves to `records`.
+  // Runs the batch. Fills `results`, which are reset before. If it needs records, it writes the cells that the batch
+  // leaves to `records`.
   // The results include the number of passes. They may have deltas (BatchResults::kDelta). Fails only on a device.
   // Results and cells are then unspecified. RESOURCE_EXHAUSTED: the device has no memory for this batch, and the
   // executor can be used again. After any other error, it is not used again.

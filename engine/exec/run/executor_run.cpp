@@ -48,7 +48,7 @@ Status ExecutorRun::write_back(const Batch& batch, Executor* executor) {
     batch.books->keep(batch.writes, false, batch.clock, batch.store, batch.collected);
   }
   if (!back.has_new()) return {};
-  // The device's table does not have a record without a version.
+  // The device's table may lack records that had no version.
   batch.writes.for_each(batch.store->table(), [&](KeyId id, Cell before, Cell) {
     if (before.tag == 0) executor->changed(id);
   });

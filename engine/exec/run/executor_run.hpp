@@ -46,7 +46,7 @@ class ExecutorRun {
     ExecutionReport* report;
   };
 
-  // Whether the keys' digest is wanted. Null: it is not. For BatchResolver::resolve().
+  // Where BatchResolver::resolve() puts the digest of the keys. Null: nobody needs it.
   std::uint64_t* digest_for(const Executor& executor) { return executor.needs_records() ? nullptr : &digest_; }
   // Errors: those of Executor::run(), and INTERNAL if what the executor left does not fit together. The records of the
   // store are then as before the batch, and the results are unspecified. Requires: the resolver has resolved the batch,

@@ -108,6 +108,27 @@ TEST(keys_that_nobody_wrote_leave_the_table) {
   EXPECT_EQ(bench.engine->stats().records, std::size_t{1});
 }
 
+// The keys that nobody wrote leave the table after the batch, which moves the slots of others.
+TEST(before_images_of_a_range_name_its_keys_although_slots_move) {
+  constexpr int kKeys = 700;
+  Bench bench;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> expected, found;
+  for (int i = 0; i < kKeys; ++i) {
+    const std::string key = "key" + std::to_string(1000 + i);
+    bench.load(key, i, 5);
+    const KeyId id = hash_key(key, kSecret);
+    expected.insert({id.high, id.low});
+  }
+  bench.add([&](auto& b) { b.range_op(OpKind::delete_range, "key", "kez", kKeys); });
+  bench.add([&](auto& b) {
+    b.guard(GuardKind::exists, OnFalse::fail, b.key("none"), 0);
+    for (int i = 0; i < kKeys; ++i) b.op(OpKind::put, b.key("never" + std::to_string(i)), Operand::integer, 1);
+  });
+  ASSERT_TRUE(bench.run().ok());
+  for (const BeforeImage& image : bench.engine->before_images()) found.insert({image.id.high, image.id.low});
+  EXPECT_TRUE(found == expected);
+}
+
 TEST(before_images_are_each_key_once) {
   Bench bench;
   bench.load("a", 1, 5);
