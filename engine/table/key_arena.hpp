@@ -35,7 +35,7 @@ class KeyArena {
   void remove(std::uint32_t ref);
   std::string_view view(std::uint32_t ref) const;
   void prefetch(std::uint32_t ref) const { prefetch_for_read(at(ref)); }
-  // Whether so many keys fit, which have so many bytes together. Their lengths do not matter.
+  // Whether this number of keys surely fits, if their total length is this number of bytes.
   bool has_room_for(std::size_t keys, std::size_t key_bytes) const {
     constexpr std::size_t kUsed = (kBlockUnits - kUnitsMax) * kUnitBytes;  // in a block that has no room for a key
     const std::size_t bytes = key_bytes + keys * (memory_of(1) + kUnitBytes);
@@ -43,7 +43,7 @@ class KeyArena {
   }
   // The memory of the entry of a key with so many bytes.
   static std::size_t memory_of(std::size_t key_bytes) { return units_for(key_bytes) * kUnitBytes; }
-  // The memory of the blocks for entries that have so many bytes together.
+  // The memory of the blocks for entries whose total size is this number of bytes.
   static std::size_t blocks_bytes(std::size_t entry_bytes) {
     constexpr std::size_t kBlockBytes = kBlockUnits * kUnitBytes;
     return (entry_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;

@@ -81,7 +81,7 @@ class RecordStore {
     const NewKey one{id, key};
     return insert({&one, 1}, true);
   }
-  // True: insert() takes so many keys, which have so many bytes together. False: it may take them or not.
+  // True: insert() takes this number of keys, if their total length is this number of bytes. False: it may not.
   bool has_room_for(std::size_t keys, std::size_t key_bytes) const {
     return keys <= records_max_ - table_.size() && keys_.has_room_for(keys, key_bytes);
   }

@@ -137,7 +137,7 @@ class RecordTable {
     Beside beside;
   };
 
-  // check_hints() looks at so many ids, and then corrects the wrong hints among them.
+  // check_hints() looks at this number of ids, and then corrects the wrong hints among them.
   static constexpr std::uint32_t kCheckedMax = 512;
 
   // 0 only for an empty slot. Other bits of the id choose the home.

@@ -178,7 +178,7 @@ TEST(serial_equals_the_referee) {
   EXPECT_TRUE(coverage.range_pairs > 500);
 }
 
-// Of one tile, and of many.
+// Batches of one tile, and batches of many.
 TEST(pipelined_equals_the_referee) {
   for (const std::uint64_t transactions_max : {40, 500}) {
     const Coverage coverage = run_chains({"pipelined, 3 threads",
@@ -193,7 +193,7 @@ TEST(pipelined_equals_the_referee) {
   }
 }
 
-// Of few windows, and of many.
+// Batches of few windows, and batches of many.
 TEST(partitioned_equals_the_referee) {
   for (const std::uint64_t transactions_max : {40, 500}) {
     const Coverage coverage =
