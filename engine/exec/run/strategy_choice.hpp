@@ -7,13 +7,21 @@
 // their cores, their processor time is part of the cost, too. Without that, a server whose clients share its cores
 // would become slower: what the engine gains, the clients lose.
 //
-// A new kind begins with the times of a kind that has half or twice its size. So it begins with a good strategy.
+// A new kind begins with the strategy and the times of a kind that has half or twice its size.
 //
-// Now and then it tries another strategy: first those that were not timed yet, then all others in turn. While the
-// others stay slower, tries become rarer. They are so rare that they cost about a hundredth of the time. A try is two
-// batches in a row, of which only the second tells what the strategy costs. The first one may have to pay for memory,
-// for caches, or for what has changed elsewhere in the meantime. A try costs what both batches take more than the
-// cheapest strategy would take for them.
+// The times of a machine jump: for some batches in a row, a batch may take three times as long. So a strategy is judged
+// by the median of its last batches. Another strategy never takes its place for what was measured long ago: it is tried
+// first.
+//
+// A try is four batches in a row. The first one is not counted, because it may have to pay for memory, for caches, or
+// for what has changed elsewhere in the meantime. Four batches of the strategy at hand follow, counted in the same way.
+// The tried strategy takes its place if its median is less than both medians of the strategy at hand: that from before
+// the try, and that from after it.
+//
+// It tries a strategy when the times that are known say that this one is cheaper than the strategy at hand. Now and
+// then it tries those that were not timed yet, then all others in turn. While the others stay slower, tries become
+// rarer. They are so rare that they cost about a hundredth of the time. A try costs what its batches take more than the
+// strategy at hand would take for them.
 //
 // Not thread-safe.
 #pragma once
@@ -25,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/check.hpp"
@@ -70,14 +79,9 @@ class StrategyChoice {
     if (n < kTransactionsMin) return 0;
     Kind& kind = kind_at_hand();
     reason_.times = kind.times;
-    if (std::abs(busy - kind.planned_busy) > kBusyChange) {  // a try may turn out otherwise now
-      kind.planned_busy = busy;
-      kind.until_try = std::min(kind.until_try, kIntervalOfChange);
-    }
-    reason_.tries = kind.until_try == 0;
-    if (!reason_.tries) --kind.until_try;
-    if (reason_.tries && kind.try_left == kTryBatches) kind.tried = next_to_try(kind);
-    reason_.chosen = reason_.tries ? kind.tried : kind.cheapest(busy);
+    if (kind.try_left == 0 && kind.check_left == 0) plan_for(&kind, busy);
+    reason_.tries = kind.try_left > 0;
+    reason_.chosen = reason_.tries ? kind.tried : kind.current;
     return reason_.chosen;
   }
   const Reason& reason() const { return reason_; }
@@ -88,30 +92,23 @@ class StrategyChoice {
     const std::size_t n = reason_.transactions;
     if (n < kTransactionsMin) return;
     Kind& kind = kind_at_hand();
-    const std::size_t before = kind.cheapest(reason_.busy);
     const double factor = (strategy == reason_.chosen ? 1 : kFailedFactor) / static_cast<double>(n);
     const Time each{seconds * factor, helper_seconds * factor};
     if (reason_.tries) {
       kind.try_cost += each.cost(reason_.busy);
-      if (--kind.try_left > 0) return;
-    }
-    Time& mean = kind.times[reason_.chosen];
-    // A try is rare, so a try that is cheaper replaces the mean at once.
-    if (mean.wall == 0 || (reason_.tries && each.cost(reason_.busy) < mean.cost(reason_.busy))) {
-      mean = each;
+      if (kind.try_left-- != kTryBatches) kind.of_tried.add(each);
+    } else if (kind.check_left > 0) {
+      if (kind.check_left-- != kTryBatches) kind.of_check.add(each);
+      if (kind.check_left == 0) end_try(&kind);
     } else {
-      // A very slow batch may have been interrupted, so it counts as at most twice the mean.
-      mean.wall += (std::min(each.wall, 2 * mean.wall) - mean.wall) * kWeight;
-      const double most = mean.helpers > 0 ? 2 * mean.helpers : each.helpers;
-      mean.helpers += (std::min(each.helpers, most) - mean.helpers) * kWeight;
+      kind.of_current.add(each);
+      kind.times[kind.current] = kind.of_current.median();
     }
-    if (reason_.tries) plan_try(&kind, before);
   }
 
  private:
-  static constexpr double kWeight = 0.25;  // of a new time in the mean
   // In batches: the length of a try, and the shortest and longest interval between tries.
-  static constexpr std::uint32_t kTryBatches = 2, kIntervalMin = 16, kIntervalMax = 8192;
+  static constexpr std::uint32_t kTryBatches = 4, kIntervalMin = 16, kIntervalMax = 8192;
   // The interval before the try of a strategy that was not timed yet, in batches.
   static constexpr std::uint32_t kFirstInterval = 2;
   // If `busy` changes by more than kBusyChange, the next try comes within kIntervalOfChange batches.
@@ -124,41 +121,113 @@ class StrategyChoice {
   // A strategy that could not run a batch counts as slower, by this factor, than the one that ran it.
   static constexpr double kFailedFactor = 10;
 
+  // The last batches that a strategy ran.
+  class Recent {
+   public:
+    void add(Time time) { times_[added_++ % kRecent] = time; }
+    std::size_t size() const { return std::min(added_, kRecent); }
+    // Of both times, each by itself. The larger one of the two in the middle. Zero without batches.
+    Time median() const {
+      return {median_of([](const Time& time) { return time.wall; }),
+              median_of([](const Time& time) { return time.helpers; })};
+    }
+    double least_cost(double busy) const {
+      double least = times_[0].cost(busy);
+      for (std::size_t i = 1; i < size(); ++i) least = std::min(least, times_[i].cost(busy));
+      return least;
+    }
+
+   private:
+    static constexpr std::size_t kRecent = 8;
+
+    template <typename Part>
+    double median_of(Part part) const {
+      std::array<double, kRecent> parts{};
+      const std::size_t n = size();
+      for (std::size_t i = 0; i < n; ++i) parts[i] = part(times_[i]);
+      const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(n / 2);
+      std::nth_element(parts.begin(), middle, parts.begin() + static_cast<std::ptrdiff_t>(n));
+      return *middle;
+    }
+
+    std::array<Time, kRecent> times_{};
+    std::size_t added_ = 0;
+  };
+
   struct Kind {
     bool is_new = true;
-    std::array<Time, kStrategiesMax> times{};
-    std::uint32_t until_try = kFirstInterval, interval = kIntervalMin, try_left = kTryBatches;
-    std::size_t tried = 0;    // the strategy of the last try
-    double try_cost = 0;      // of its batches, for each transaction, added up
+    std::array<Time, kStrategiesMax> times{};  // of each strategy, when it ran last
+    std::size_t current = 0;                   // the strategy at hand
+    Recent of_current;
+    std::uint32_t until_try = kFirstInterval, interval = kIntervalMin;
+    std::uint32_t since_try = 0;  // batches since the last try; at most kIntervalMin
+    // The try: the batches that are left of it, and of the check after it; the strategy (also of the last try); the
+    // times of both; what all batches of the try cost, for each transaction.
+    std::uint32_t try_left = 0, check_left = 0;
+    std::size_t tried = 0;
+    Recent of_tried, of_check;
+    double try_cost = 0;
     double planned_busy = 0;  // `busy` when the next try was planned
+
     std::size_t cheapest(double busy) const {
-      std::size_t cheapest = 0;
-      for (std::size_t i = 1; i < kStrategiesMax; ++i) {
+      std::size_t cheapest = current;
+      for (std::size_t i = 0; i < kStrategiesMax; ++i) {
         if (times[i].wall != 0 && times[i].cost(busy) < times[cheapest].cost(busy)) cheapest = i;
       }
       return cheapest;
     }
+    void begin_try(std::size_t strategy) {
+      tried = strategy;
+      try_left = check_left = kTryBatches;
+      of_tried = of_check = {};
+      try_cost = 0;
+    }
   };
 
-  // Plans the next try, after a try. `before`: the strategy that was the cheapest before it.
-  void plan_try(Kind* kind, std::size_t before) {
-    const std::size_t cheapest = kind->cheapest(reason_.busy);
-    kind->try_left = kTryBatches;
-    kind->interval = cheapest == before ? std::min(2 * kind->interval, kIntervalMax) : kIntervalMin;
-    const double best = kind->times[cheapest].cost(reason_.busy);
-    const double extra = best > 0 ? std::max(kind->try_cost / best - kTryBatches, 0.0) : 0;  // batches
-    kind->try_cost = 0;
-    kind->planned_busy = reason_.busy;
+  // Begins a try if it is time for one.
+  void plan_for(Kind* kind, double busy) {
+    if (std::abs(busy - kind->planned_busy) > kBusyChange) {  // a try may turn out otherwise now
+      kind->planned_busy = busy;
+      kind->until_try = std::min(kind->until_try, kIntervalOfChange);
+    }
+    const std::size_t cheapest = kind->cheapest(busy);
+    if (kind->until_try == 0) {
+      kind->begin_try(next_to_try(*kind));
+    } else if (cheapest != kind->current && kind->since_try == kIntervalMin) {
+      kind->begin_try(cheapest);
+    } else {
+      --kind->until_try;
+      kind->since_try = std::min(kind->since_try + 1, kIntervalMin);
+    }
+  }
+  // Judges the try, and plans the next one.
+  void end_try(Kind* kind) {
+    const double busy = reason_.busy;
+    const double at_hand = std::min(kind->times[kind->current].cost(busy), kind->of_check.median().cost(busy));
+    const double extra = at_hand > 0 ? std::max(kind->try_cost / at_hand - kTryBatches, 0.0) : 0;  // batches
+    kind->times[kind->tried] = kind->of_tried.median();
+    kind->times[kind->current] = kind->of_check.median();
+    if (kind->times[kind->tried].cost(busy) < at_hand) {
+      std::swap(kind->current, kind->tried);
+      kind->of_current = kind->of_tried;
+      kind->interval = kIntervalMin;
+    } else {
+      kind->of_current = kind->of_check;
+      // It is clear only if no batch of the try took less.
+      if (kind->of_tried.least_cost(busy) >= at_hand) kind->interval = std::min(2 * kind->interval, kIntervalMax);
+    }
+    kind->planned_busy = busy;
+    kind->since_try = 0;
     kind->until_try =
         std::max(kind->interval, static_cast<std::uint32_t>(std::min<double>(extra / kTryShare, kAffordableMax)));
     if (kind->times[next_to_try(*kind)].wall == 0) kind->until_try = kFirstInterval;
   }
   std::size_t next_to_try(const Kind& kind) const {
-    for (std::size_t i = 1; i < strategies_; ++i) {
-      if (kind.times[i].wall == 0) return i;
+    for (std::size_t i = 0; i < strategies_; ++i) {
+      if (kind.times[i].wall == 0 && i != kind.current) return i;
     }
     const std::size_t next = (kind.tried + 1) % strategies_;
-    return next != kind.cheapest(reason_.busy) ? next : (next + 1) % strategies_;
+    return next != kind.current ? next : (next + 1) % strategies_;
   }
 
   Kind& kind_at_hand() {
@@ -170,6 +239,7 @@ class StrategyChoice {
       for (const std::size_t near : {size - 1, size + 1}) {
         if (near >= kinds_.size() || kinds_[near][contention].is_new) continue;
         kind.times = kinds_[near][contention].times;
+        kind.current = kinds_[near][contention].current;
         kind.until_try = kIntervalMin;
       }
     }

@@ -90,6 +90,35 @@ TEST(one_slow_batch_changes_nothing) {
   EXPECT_TRUE(times < 200);
 }
 
+// In every 120 batches the first six take three times as long, whatever runs them.
+TEST(slow_spells_of_the_machine_change_little) {
+  int batch = 0;
+  const auto spell = [&] { return batch % 120 < 6 ? 3.0 : 1.0; };
+  Runs runs{.cost = {[&](std::size_t n, bool) { return serial_cost(n, false) * spell(); },
+                     [&](std::size_t n, bool) { return 0.7 * serial_cost(n, false) * spell(); }}};
+  std::size_t times = 0;
+  for (; batch < 20000; ++batch) times += runs.run(1000);
+  EXPECT_TRUE(times > 18500);
+}
+
+// The strategy at hand becomes slower than what is known of the other one. The other one is tried, not taken.
+TEST(a_strategy_is_tried_before_it_is_taken) {
+  bool slow = false;
+  Runs runs{.cost = {[&](std::size_t n, bool) { return (slow ? 3 : 1) * serial_cost(n, false); },
+                     [&](std::size_t n, bool) { return (slow ? 5 : 2) * serial_cost(n, false); }}};
+  for (int i = 0; i < 1000; ++i) runs.run(1000);
+  while (!runs.choice.reason().tries) runs.run(1000);
+  for (int i = 0; i < 8; ++i) runs.run(1000);  // the end of the try, and its check
+  slow = true;
+  std::size_t times = 0;
+  for (int i = 0; i < 1000; ++i) {
+    times += runs.run(1000);
+    EXPECT_EQ(runs.last == 1, runs.choice.reason().tries);
+  }
+  EXPECT_TRUE(times >= 4);
+  EXPECT_TRUE(times < 30);
+}
+
 TEST(a_new_size_begins_with_what_is_known_of_its_neighbour) {
   Runs runs{.cost = {serial_cost, [](std::size_t n, bool) { return 0.5 * serial_cost(n, false); },
                      [](std::size_t n, bool) { return 50 * serial_cost(n, false); }}};
