@@ -362,30 +362,29 @@ class HostEngine final : public Engine {
       resolver_.find_for(columns, first, last, &store_);
       clock_.enter(BatchStage::run);
       run->run_first(first, last, access_.run());
-      if (tiles == Tiles::alone) {
-        books_.follow(first, last, &clock_);
-      } else {
-        follower_.tell_ran(last);
-      }
+      if (tiles == Tiles::alone || follower_.keeps_books(first, last)) books_.follow(first, last, &clock_);
     }
+    if (tiles == Tiles::followed) follower_.end(n);
   }
-  // The same on all threads of the team. The caller's thread runs the transactions. Thread 1 keeps the books. Before
-  // that, it and all other threads find keys ahead.
+  // The same on the threads of the team that come in time. The caller's thread runs the transactions. Thread 1 keeps
+  // the books. Before that, it and all other threads find keys ahead.
   void run_first_pass_together(const TransactionColumns& columns, SerialRun* run) {
     resolver_.begin_hints(columns, store_);
     follower_.open(*team_);
     const auto body = [&](std::uint32_t thread) {
       if (thread == 0) return run_first_pass(columns, Tiles::followed, run);
+      const bool has_books = thread == 1 && follower_.ask();
       resolver_.find_hints();
+      if (!has_books) return;
       StageClock no_clock;
       const auto n = static_cast<std::uint32_t>(columns.size());
-      for (std::uint32_t followed = 0; thread == 1 && followed < n;) {
+      for (std::uint32_t followed = follower_.await_books(); followed < n;) {
         const std::uint32_t ran = follower_.wait_ran(followed);
         books_.follow(followed, ran, &no_clock);
         followed = ran;
       }
     };
-    team_->run(std::ref(body));  // a copy of the body would be made on the heap
+    team_->run_beside(std::ref(body));  // a copy of the body would be made on the heap
     clock_.add_helpers(team_->helper_time());
   }
 

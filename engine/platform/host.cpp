@@ -42,7 +42,10 @@ void ThreadTeam::barrier() {
 
 ThreadTeam::ThreadTeam(std::uint32_t threads) {
   KILOKV_CHECK(threads > 0);
-  if (threads <= std::thread::hardware_concurrency()) looks_max_ = kLooksMax;  // the threads read it from now on
+  if (threads <= std::thread::hardware_concurrency()) {
+    looks_max_ = kLooksMax;  // the threads read it from now on
+    cores_ = std::make_unique<HelperCores>();
+  }
   threads_.reserve(threads - 1);
   times_.resize(threads - 1);
   try {
@@ -60,26 +63,56 @@ ThreadTeam::~ThreadTeam() {
 
 void ThreadTeam::run(const std::function<void(std::uint32_t)>& body) {
   if (size_ == 1) return body(0);
-  body_ = &body;
-  launches_.fetch_add(1);
-  launches_.notify_all();
+  launch(body);
   body(0);
-  barrier();  // all threads have run the body when the last one leaves it
+  await_left(size_ - 1);
+}
+
+void ThreadTeam::run_beside(const std::function<void(std::uint32_t)>& body) {
+  if (size_ == 1) return body(0);
+  launch(body);
+  body(0);
+  await_left(static_cast<std::uint32_t>(gate_.fetch_or(kClosed, std::memory_order_acq_rel)));
+}
+
+void ThreadTeam::launch(const std::function<void(std::uint32_t)>& body) {
+  if (cores_ != nullptr) cores_->keep_off_this_core(&threads_);
+  body_ = &body;
+  left_.store(0, std::memory_order_relaxed);
+  const std::uint32_t number = launches_.load(std::memory_order_relaxed) + 1;
+  gate_.store(std::uint64_t{number} << 32, std::memory_order_release);
+  launches_.store(number, std::memory_order_release);
+  launches_.notify_all();
+}
+
+void ThreadTeam::await_left(std::uint32_t threads) {
+  for (std::uint32_t left = 0; (left = left_.load(std::memory_order_acquire)) != threads;) wait(left_, left);
   helper_time_ = {};
-  for (const ThreadTime& time : times_) {
+  for (ThreadTime& time : times_) {
     helper_time_.all += time.now - time.before;
     helper_time_.busiest = std::max(helper_time_.busiest, time.now - time.before);
+    time.before = time.now;
   }
 }
 
+bool ThreadTeam::enter(std::uint32_t launch) {
+  std::uint64_t gate = gate_.load(std::memory_order_acquire);
+  do {
+    if (gate >> 32 != launch || (gate & kClosed) != 0) return false;
+  } while (!gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel, std::memory_order_acquire));
+  return true;
+}
+
 void ThreadTeam::work(std::uint32_t thread) {
-  for (std::uint32_t seen = 0;; ++seen) {
+  for (std::uint32_t seen = 0;;) {
     wait(launches_, seen);
     if (ends_.load()) return;
+    seen = launches_.load(std::memory_order_acquire);
+    if (!enter(seen)) continue;
     (*body_)(thread);
-    ThreadTime& time = times_[thread - 1];
-    time = {time.now, Stopwatch::processor_now()};
-    barrier();
+    times_[thread - 1].now = Stopwatch::processor_now();
+    left_.fetch_add(1, std::memory_order_acq_rel);
+    left_.notify_all();
   }
 }
 

@@ -11,10 +11,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "engine/platform/concept.hpp"
+#include "engine/platform/helper_cores.hpp"
 
 namespace kilokv::engine {
 
@@ -36,6 +38,9 @@ class ThreadTeam {
   std::uint32_t size() const { return size_; }
   // Calls body(thread) on every thread; the caller is thread 0. Returns when all have ended. The body must not throw.
   void run(const std::function<void(std::uint32_t)>& body);
+  // The same, but no thread has to come: a thread that does not wake up before the caller's body(0) has ended does not
+  // call the body. To wake a parked thread of a virtual machine can take longer than a batch. The body has no barrier.
+  void run_beside(const std::function<void(std::uint32_t)>& body);
   // The times of the last run, in seconds. The time that a thread needed to wait for the others is part of its next
   // run.
   HelperTime helper_time() const { return helper_time_; }
@@ -47,9 +52,16 @@ class ThreadTeam {
 
  private:
   struct alignas(64) ThreadTime {
-    double before = 0, now = 0;  // the processor time of the thread, as of its last two runs
+    double before = 0, now = 0;  // the processor time of the thread, before and after the last run
   };
+  // The low half of gate_. Its high half is the number of the launch.
+  static constexpr std::uint64_t kClosed = std::uint64_t{1} << 31;
 
+  void launch(const std::function<void(std::uint32_t)>& body);
+  // Waits until so many threads have left the body, and takes their times.
+  void await_left(std::uint32_t threads);
+  // For a thread that has woken up for this launch: false if the launch is closed.
+  bool enter(std::uint32_t launch);
   void work(std::uint32_t thread);
 
   std::uint32_t size_ = 1;
@@ -57,10 +69,13 @@ class ThreadTeam {
   alignas(64) std::atomic<std::uint32_t> arrived_{0};
   alignas(64) std::atomic<std::uint32_t> meetings_{0};
   const std::function<void(std::uint32_t)>* body_ = nullptr;
-  alignas(64) std::atomic<std::uint32_t> launches_{0};  // a change wakes the threads, for a run or for the end
+  alignas(64) std::atomic<std::uint32_t> launches_{0};    // a change wakes the threads, for a run or for the end
+  alignas(64) std::atomic<std::uint64_t> gate_{kClosed};  // how many threads have begun the body, and kClosed
+  alignas(64) std::atomic<std::uint32_t> left_{0};        // how many have ended it
   std::atomic<bool> ends_{false};
   std::vector<std::thread> threads_;
-  std::vector<ThreadTime> times_;  // [size - 1]
+  std::unique_ptr<HelperCores> cores_;  // null: there are more threads than cores
+  std::vector<ThreadTime> times_;       // [size - 1]
   HelperTime helper_time_;
 };
 

@@ -322,7 +322,7 @@ TEST(auto_takes_all_of_them) {
     RefereeScenario scenario;
     scenario.engine = RefereeScenario::make_engine(options);
     std::set<std::string> seen;
-    for (int batch = 0; batch < 48; ++batch) {
+    for (int batch = 0; batch < 80; ++batch) {
       for (int i = 0; i < 400; ++i) {
         scenario.builder.begin();
         scenario.builder.op(OpKind::get, scenario.builder.key("k" + std::to_string(i % 50)));

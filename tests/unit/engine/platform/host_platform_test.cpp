@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <numeric>
 #include <vector>
 
@@ -36,6 +37,45 @@ TEST(every_thread_runs_once_a_launch) {
       });
       for (const std::uint64_t count : runs) EXPECT_EQ(count, launch);
     }
+  }
+}
+
+// A thread that comes runs the body once, and has left it when the launch returns. No launch waits for a thread that
+// has not come.
+TEST(a_launch_beside_the_caller_needs_nobody) {
+  for (const std::uint32_t size : kTeamSizes) {
+    ThreadTeam team(size);
+    std::vector<std::uint64_t> runs(size);
+    std::uint64_t helped = 0;
+    for (std::uint64_t launch = 0; launch < 2000; ++launch) {
+      std::fill(runs.begin(), runs.end(), 0);
+      const bool waits = launch % 4 == 0;  // until a helper has come
+      std::atomic<std::uint32_t> came{0};
+      team.run_beside([&](std::uint32_t thread) {
+        ++runs[thread];
+        if (thread == 0) {
+          if (waits && size > 1) team.wait(came, 0);
+        } else {
+          came.fetch_add(1);
+          came.notify_all();
+        }
+      });
+      EXPECT_EQ(runs[0], 1u);
+      std::uint64_t helpers = 0;
+      for (std::uint32_t thread = 1; thread < size; ++thread) {
+        EXPECT_TRUE(runs[thread] <= 1);
+        helpers += runs[thread];
+      }
+      EXPECT_EQ(helpers, std::uint64_t{came.load()});
+      EXPECT_TRUE(!waits || size == 1 || helpers > 0);
+      helped += helpers;
+      if (launch % 100 == 0) {  // both kinds of launches take turns
+        std::fill(runs.begin(), runs.end(), 0);
+        team.run([&](std::uint32_t thread) { ++runs[thread]; });
+        for (const std::uint64_t count : runs) EXPECT_EQ(count, 1u);
+      }
+    }
+    EXPECT_TRUE(size == 1 ? helped == 0 : helped >= 500);
   }
 }
 
