@@ -366,14 +366,14 @@ class HostEngine final : public Engine {
     }
     if (tiles == Tiles::followed) follower_.end(n);
   }
-  // The same on the threads of the team that come in time. The caller's thread runs the transactions. Thread 1 keeps
-  // the books. Before that, it and all other threads find keys ahead.
+  // The same on the threads of the team that come in time. The caller's thread runs the transactions. The others find
+  // keys ahead, and the first of them then keeps the books.
   void run_first_pass_together(const TransactionColumns& columns, SerialRun* run) {
     resolver_.begin_hints(columns, store_);
     follower_.open(*team_);
     const auto body = [&](std::uint32_t thread) {
       if (thread == 0) return run_first_pass(columns, Tiles::followed, run);
-      const bool has_books = thread == 1 && follower_.ask();
+      const bool has_books = follower_.ask();
       resolver_.find_hints();
       if (!has_books) return;
       StageClock no_clock;
@@ -385,6 +385,7 @@ class HostEngine final : public Engine {
       }
     };
     team_->run_beside(std::ref(body));  // a copy of the body would be made on the heap
+    clock_.enter(BatchStage::run);
     clock_.add_helpers(team_->helper_time());
   }
 

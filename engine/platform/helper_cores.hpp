@@ -6,9 +6,12 @@
 // allowed on all cores of the process but the caller's. This costs a system call for each helper, and only when the
 // caller has moved to another core.
 //
-// Does nothing on systems other than Linux, or with one core. Not thread-safe.
+// If the caller itself is about to wait for a helper, its core is free: allow_all() gives it back to the helpers.
+//
+// Does nothing on systems other than Linux, or if there are more threads than cores. Not thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -17,14 +20,15 @@ namespace kilokv::engine {
 
 class HelperCores {
  public:
-  // Takes the cores that this thread may use.
-  HelperCores();
+  // For a team of so many threads, with the caller's. Takes the cores that this thread may use.
+  explicit HelperCores(std::uint32_t threads);
   ~HelperCores();
   HelperCores(const HelperCores&) = delete;
   HelperCores& operator=(const HelperCores&) = delete;
 
   // `helpers`: the same threads in each call.
   void keep_off_this_core(std::vector<std::thread>* helpers);
+  void allow_all(std::vector<std::thread>* helpers);
 
  private:
   struct Cores;

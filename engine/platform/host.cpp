@@ -20,12 +20,16 @@ void pause() {
 
 }  // namespace
 
-void ThreadTeam::wait(const std::atomic<std::uint32_t>& word, std::uint32_t old) const {
+bool ThreadTeam::look(const std::atomic<std::uint32_t>& word, std::uint32_t old) const {
   for (std::uint32_t looks = 0; looks < looks_max_; ++looks) {
-    if (word.load(std::memory_order_acquire) != old) return;
+    if (word.load(std::memory_order_acquire) != old) return true;
     pause();
   }
-  word.wait(old, std::memory_order_acquire);
+  return false;
+}
+
+void ThreadTeam::wait(const std::atomic<std::uint32_t>& word, std::uint32_t old) const {
+  if (!look(word, old)) word.wait(old, std::memory_order_acquire);
 }
 
 void ThreadTeam::barrier() {
@@ -40,14 +44,10 @@ void ThreadTeam::barrier() {
   }
 }
 
-ThreadTeam::ThreadTeam(std::uint32_t threads) {
+ThreadTeam::ThreadTeam(std::uint32_t threads) : times_(threads - 1), cores_(threads) {
   KILOKV_CHECK(threads > 0);
-  if (threads <= std::thread::hardware_concurrency()) {
-    looks_max_ = kLooksMax;  // the threads read it from now on
-    cores_ = std::make_unique<HelperCores>();
-  }
+  if (threads <= std::thread::hardware_concurrency()) looks_max_ = kLooksMax;  // the threads read it from now on
   threads_.reserve(threads - 1);
-  times_.resize(threads - 1);
   try {
     for (; size_ < threads; ++size_) threads_.emplace_back([this, thread = size_] { work(thread); });
   } catch (const std::system_error&) {
@@ -76,22 +76,27 @@ void ThreadTeam::run_beside(const std::function<void(std::uint32_t)>& body) {
 }
 
 void ThreadTeam::launch(const std::function<void(std::uint32_t)>& body) {
-  if (cores_ != nullptr) cores_->keep_off_this_core(&threads_);
+  cores_.keep_off_this_core(&threads_);
   body_ = &body;
   left_.store(0, std::memory_order_relaxed);
   const std::uint32_t number = launches_.load(std::memory_order_relaxed) + 1;
   gate_.store(std::uint64_t{number} << 32, std::memory_order_release);
-  launches_.store(number, std::memory_order_release);
+  launches_.store(number);
   launches_.notify_all();
 }
 
 void ThreadTeam::await_left(std::uint32_t threads) {
-  for (std::uint32_t left = 0; (left = left_.load(std::memory_order_acquire)) != threads;) wait(left_, left);
+  for (std::uint32_t left = 0; (left = left_.load(std::memory_order_acquire)) != threads;) {
+    if (look(left_, left)) continue;
+    cores_.allow_all(&threads_);
+    left_.wait(left, std::memory_order_acquire);
+  }
   helper_time_ = {};
   for (ThreadTime& time : times_) {
-    helper_time_.all += time.now - time.before;
-    helper_time_.busiest = std::max(helper_time_.busiest, time.now - time.before);
-    time.before = time.now;
+    const double used = time.used.load(std::memory_order_relaxed);
+    helper_time_.all += used - time.counted;
+    helper_time_.busiest = std::max(helper_time_.busiest, used - time.counted);
+    time.counted = used;
   }
 }
 
@@ -106,12 +111,13 @@ bool ThreadTeam::enter(std::uint32_t launch) {
 void ThreadTeam::work(std::uint32_t thread) {
   for (std::uint32_t seen = 0;;) {
     wait(launches_, seen);
-    if (ends_.load()) return;
-    seen = launches_.load(std::memory_order_acquire);
-    if (!enter(seen)) continue;
-    (*body_)(thread);
-    times_[thread - 1].now = Stopwatch::processor_now();
-    left_.fetch_add(1, std::memory_order_acq_rel);
+    seen = launches_.load();
+    if (ends_.load()) return;  // after the look at launches_: the end is the last launch
+    const bool comes = enter(seen);
+    if (comes) (*body_)(thread);
+    times_[thread - 1].used.store(Stopwatch::processor_now(), std::memory_order_relaxed);
+    if (!comes) continue;
+    left_.fetch_add(1);
     left_.notify_all();
   }
 }

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <vector>
 
@@ -41,8 +40,8 @@ class ThreadTeam {
   // The same, but no thread has to come: a thread that does not wake up before the caller's body(0) has ended does not
   // call the body. To wake a parked thread of a virtual machine can take longer than a batch. The body has no barrier.
   void run_beside(const std::function<void(std::uint32_t)>& body);
-  // The times of the last run, in seconds. The time that a thread needed to wait for the others is part of its next
-  // run.
+  // The times of the last run, in seconds. The time that a thread needed to wait for the others, or to come too late,
+  // is part of a later run.
   HelperTime helper_time() const { return helper_time_; }
   // Waits for all threads of the team. Called in the body.
   void barrier();
@@ -52,15 +51,18 @@ class ThreadTeam {
 
  private:
   struct alignas(64) ThreadTime {
-    double before = 0, now = 0;  // the processor time of the thread, before and after the last run
+    std::atomic<double> used{0};  // the processor time of the thread, as of the last launch that it saw
+    double counted = 0;           // how much of it was part of a run
   };
-  // The low half of gate_. Its high half is the number of the launch.
+  // Of gate_. Its high half is the number of the launch. The other bits count the threads that have begun the body.
   static constexpr std::uint64_t kClosed = std::uint64_t{1} << 31;
 
+  // Whether the word has changed, for a short time. False at once if there are more threads than cores.
+  bool look(const std::atomic<std::uint32_t>& word, std::uint32_t old) const;
   void launch(const std::function<void(std::uint32_t)>& body);
   // Waits until so many threads have left the body, and takes their times.
   void await_left(std::uint32_t threads);
-  // For a thread that has woken up for this launch: false if the launch is closed.
+  // For a thread that has woken up for this launch: false if the launch is closed, or another one has begun.
   bool enter(std::uint32_t launch);
   void work(std::uint32_t thread);
 
@@ -69,13 +71,13 @@ class ThreadTeam {
   alignas(64) std::atomic<std::uint32_t> arrived_{0};
   alignas(64) std::atomic<std::uint32_t> meetings_{0};
   const std::function<void(std::uint32_t)>* body_ = nullptr;
-  alignas(64) std::atomic<std::uint32_t> launches_{0};    // a change wakes the threads, for a run or for the end
-  alignas(64) std::atomic<std::uint64_t> gate_{kClosed};  // how many threads have begun the body, and kClosed
-  alignas(64) std::atomic<std::uint32_t> left_{0};        // how many have ended it
+  alignas(64) std::atomic<std::uint32_t> launches_{0};  // a change wakes the threads, for a run or for the end
+  alignas(64) std::atomic<std::uint64_t> gate_{kClosed};
+  alignas(64) std::atomic<std::uint32_t> left_{0};  // how many have ended the body
   std::atomic<bool> ends_{false};
   std::vector<std::thread> threads_;
-  std::unique_ptr<HelperCores> cores_;  // null: there are more threads than cores
-  std::vector<ThreadTime> times_;       // [size - 1]
+  std::vector<ThreadTime> times_;  // [size - 1]
+  HelperCores cores_;
   HelperTime helper_time_;
 };
 

@@ -2,8 +2,8 @@
 // the other thread comes, the books change hands at the next tile. If it does not come, the thread that runs keeps them
 // to the end. So a batch never waits for a thread that the system has not woken up yet.
 //
-// Thread safety: one thread runs, and one follows. Model: all members are atomic words, and each change hands over what
-// was written before it.
+// Thread safety: one thread runs. Any other threads may ask, and one of them follows. Whoever gets the books sees all
+// that was written before they changed hands.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace kilokv::engine {
 
 class Follower {
  public:
-  // Before the two threads begin. Requires: they belong to the team.
+  // Before the threads begin. Requires: they belong to the team.
   void open(const ThreadTeam& team) {
     team_ = &team;
     ran_.store(0, std::memory_order_relaxed);
@@ -29,7 +29,7 @@ class Follower {
     const std::uint32_t keeper = keeper_.load(std::memory_order_acquire);
     if (keeper == kRuns) return true;
     if (keeper == kAsked) give(kept);
-    ran_.store(ran, std::memory_order_release);
+    ran_.store(ran);
     ran_.notify_all();
     return false;
   }
@@ -39,12 +39,12 @@ class Follower {
     if (!keeper_.compare_exchange_strong(keeper, kEnded, std::memory_order_acq_rel) && keeper == kAsked) give(kept);
   }
 
-  // For the other thread: asks for the books. False: the batch has ended without it.
+  // For another thread: asks for the books. False: the batch has ended without it, or yet another one has asked.
   bool ask() {
     std::uint32_t keeper = kRuns;
     return keeper_.compare_exchange_strong(keeper, kAsked, std::memory_order_acq_rel);
   }
-  // Waits until it has the books. Returns of how many transactions they are kept.
+  // For the thread that has asked. Waits until it has the books. Returns of how many transactions they are kept.
   std::uint32_t await_books() const {
     team_->wait(keeper_, kAsked);
     return kept_;
@@ -61,7 +61,7 @@ class Follower {
   void give(std::uint32_t kept) {
     kept_ = kept;
     ran_.store(kept, std::memory_order_relaxed);
-    keeper_.store(kGiven, std::memory_order_release);
+    keeper_.store(kGiven);
     keeper_.notify_all();
   }
 

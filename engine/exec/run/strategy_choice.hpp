@@ -13,15 +13,15 @@
 // by the median of its last batches. Another strategy never takes its place for what was measured long ago: it is tried
 // first.
 //
-// A try is four batches in a row. The first one is not counted, because it may have to pay for memory, for caches, or
-// for what has changed elsewhere in the meantime. Four batches of the strategy at hand follow, counted in the same way.
-// The tried strategy takes its place if its median is less than both medians of the strategy at hand: that from before
-// the try, and that from after it.
+// A try is four batches of the kind in a row. The first one is not counted, because it may have to pay for memory, for
+// caches, or for what has changed elsewhere in the meantime. Four batches of the strategy at hand follow, counted in
+// the same way. The tried strategy takes its place if its median is less than both medians of the strategy at hand:
+// that from before the try, and that from after it.
 //
-// It tries a strategy when the times that are known say that this one is cheaper than the strategy at hand. Now and
-// then it tries those that were not timed yet, then all others in turn. While the others stay slower, tries become
-// rarer. They are so rare that they cost about a hundredth of the time. A try costs what its batches take more than the
-// strategy at hand would take for them.
+// Now and then it tries those strategies that were not timed yet, then all others in turn. While the others stay
+// slower, tries become rarer. They are so rare that they cost about a hundredth of the time. A try costs what its
+// batches take more than the strategy at hand would take for them. A strategy is tried at once when the times that are
+// known say that it is clearly cheaper than the strategy at hand. Such a try does not put off the others.
 //
 // Not thread-safe.
 #pragma once
@@ -111,6 +111,8 @@ class StrategyChoice {
   static constexpr std::uint32_t kTryBatches = 4, kIntervalMin = 16, kIntervalMax = 8192;
   // The interval before the try of a strategy that was not timed yet, in batches.
   static constexpr std::uint32_t kFirstInterval = 2;
+  // A strategy that costs less than this share of the strategy at hand is clearly cheaper.
+  static constexpr double kClearlyCheaper = 0.8;
   // If `busy` changes by more than kBusyChange, the next try comes within kIntervalOfChange batches.
   static constexpr double kBusyChange = 0.25;
   static constexpr std::uint32_t kIntervalOfChange = 64;
@@ -165,6 +167,7 @@ class StrategyChoice {
     // times of both; what all batches of the try cost, for each transaction.
     std::uint32_t try_left = 0, check_left = 0;
     std::size_t tried = 0;
+    bool is_planned = false;  // it is the try of which until_try tells
     Recent of_tried, of_check;
     double try_cost = 0;
     double planned_busy = 0;  // `busy` when the next try was planned
@@ -176,8 +179,9 @@ class StrategyChoice {
       }
       return cheapest;
     }
-    void begin_try(std::size_t strategy) {
+    void begin_try(std::size_t strategy, bool planned) {
       tried = strategy;
+      is_planned = planned;
       try_left = check_left = kTryBatches;
       of_tried = of_check = {};
       try_cost = 0;
@@ -192,9 +196,10 @@ class StrategyChoice {
     }
     const std::size_t cheapest = kind->cheapest(busy);
     if (kind->until_try == 0) {
-      kind->begin_try(next_to_try(*kind));
-    } else if (cheapest != kind->current && kind->since_try == kIntervalMin) {
-      kind->begin_try(cheapest);
+      kind->begin_try(next_to_try(*kind), true);
+    } else if (kind->since_try == kIntervalMin &&
+               kind->times[cheapest].cost(busy) < kClearlyCheaper * kind->times[kind->current].cost(busy)) {
+      kind->begin_try(cheapest, false);
     } else {
       --kind->until_try;
       kind->since_try = std::min(kind->since_try + 1, kIntervalMin);
@@ -207,7 +212,8 @@ class StrategyChoice {
     const double extra = at_hand > 0 ? std::max(kind->try_cost / at_hand - kTryBatches, 0.0) : 0;  // batches
     kind->times[kind->tried] = kind->of_tried.median();
     kind->times[kind->current] = kind->of_check.median();
-    if (kind->times[kind->tried].cost(busy) < at_hand) {
+    const bool changes = kind->times[kind->tried].cost(busy) < at_hand;
+    if (changes) {
       std::swap(kind->current, kind->tried);
       kind->of_current = kind->of_tried;
       kind->interval = kIntervalMin;
@@ -216,8 +222,9 @@ class StrategyChoice {
       // It is clear only if no batch of the try took less.
       if (kind->of_tried.least_cost(busy) >= at_hand) kind->interval = std::min(2 * kind->interval, kIntervalMax);
     }
-    kind->planned_busy = busy;
     kind->since_try = 0;
+    if (!changes && !kind->is_planned) return;
+    kind->planned_busy = busy;
     kind->until_try =
         std::max(kind->interval, static_cast<std::uint32_t>(std::min<double>(extra / kTryShare, kAffordableMax)));
     if (kind->times[next_to_try(*kind)].wall == 0) kind->until_try = kFirstInterval;

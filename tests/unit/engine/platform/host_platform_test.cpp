@@ -40,8 +40,8 @@ TEST(every_thread_runs_once_a_launch) {
   }
 }
 
-// A thread that comes runs the body once, and has left it when the launch returns. No launch waits for a thread that
-// has not come.
+// A thread that comes runs the body once, and has left it when the launch returns. Nobody waits for a thread that has
+// not come: so of the many launches that end at once, some end without their helpers.
 TEST(a_launch_beside_the_caller_needs_nobody) {
   for (const std::uint32_t size : kTeamSizes) {
     ThreadTeam team(size);
@@ -69,13 +69,22 @@ TEST(a_launch_beside_the_caller_needs_nobody) {
       EXPECT_EQ(helpers, std::uint64_t{came.load()});
       EXPECT_TRUE(!waits || size == 1 || helpers > 0);
       helped += helpers;
-      if (launch % 100 == 0) {  // both kinds of launches take turns
+      if (launch % 100 == 99) {  // both kinds of launches take turns; threads may still come for the last one
         std::fill(runs.begin(), runs.end(), 0);
         team.run([&](std::uint32_t thread) { ++runs[thread]; });
         for (const std::uint64_t count : runs) EXPECT_EQ(count, 1u);
       }
     }
     EXPECT_TRUE(size == 1 ? helped == 0 : helped >= 500);
+    EXPECT_TRUE(size < 8 || helped < 2000 * (size - 1));
+  }
+}
+
+// Also for a thread that is just about to come for a launch that has ended.
+TEST(a_team_ends_whenever_it_likes) {
+  for (int i = 0; i < 3000; ++i) {
+    ThreadTeam team(2);
+    for (int launch = 0; launch < i % 4; ++launch) team.run_beside([](std::uint32_t) {});
   }
 }
 
