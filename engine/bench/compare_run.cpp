@@ -9,8 +9,9 @@ namespace kilokv::engine::bench {
 
 namespace {
 
-// The first batches are not measured, because `auto` times each of its strategies in them: a try and its check take eight
-// batches, and two come before. The strategies that it is compared with also begin after these batches, at the same batch.
+// The first batches are not measured, because `auto` times each of its strategies in them: a try and its check take
+// eight batches, and two come before. The strategies that it is compared with also begin after these batches, at the
+// same batch.
 constexpr std::uint64_t kWarmUpBatches = 32;
 
 constexpr const char* kTimes = "stage-times";  // the setting that makes a strategy measure where its time goes
