@@ -83,7 +83,8 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
        {kGroup, "device", Unit::text, &o->engine.device,
         "where the engine runs: auto, cpu, cuda or emulated (for tests: a device in host memory, slow)"},
        {kGroup, "threads", Unit::count, &o->engine.threads,
-        "threads that the engine's parallel strategy uses on the CPU; 0: one for each core"},
+        "threads of the engine on the CPU, for every strategy but serial; with 1, pipelined and partitioned run as "
+        "serial; 0: one for each core"},
        {kGroup, "validation", Unit::text, &o->engine.validation,
         "how large read sets are checked: auto, alone (by one thread), cooperative (by two sides, from both ends) or "
         "by-guard"},
