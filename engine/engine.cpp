@@ -203,6 +203,12 @@ class HostEngine final : public Engine {
     store_.scan(from, to, [&](std::uint32_t slot, std::string_view key) { return visit(record_at(slot, key)); });
   }
 
+  void scan_reverse(std::string_view from, std::string_view to,
+                    const std::function<bool(const RecordView&)>& visit) const override {
+    store_.scan_reverse(from, to,
+                        [&](std::uint32_t slot, std::string_view key) { return visit(record_at(slot, key)); });
+  }
+
   Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
               std::string_view bytes) override {
     forget_batch();

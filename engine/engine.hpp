@@ -168,6 +168,9 @@ class Engine {
   // there is no upper bound.
   virtual void scan(std::string_view from, std::string_view to,
                     const std::function<bool(const RecordView&)>& visit) const = 0;
+  // The same from the last key to the first.
+  virtual void scan_reverse(std::string_view from, std::string_view to,
+                            const std::function<bool(const RecordView&)>& visit) const = 0;
 
   // For recovery: stores a record as it was. A tombstone is a record, too. An older version never replaces a newer one,
   // so that the log can be replayed over a fuzzy checkpoint, which already has some of the later writes. If two

@@ -57,7 +57,8 @@ void BatchSink::op(engine::OpKind kind, std::uint32_t key, engine::Operand opera
     case engine::OpKind::del: batch_->del(subject); return;
     case engine::OpKind::add: batch_->add(subject, operand_of(operand, value)); return;
     case engine::OpKind::range_get:
-    case engine::OpKind::delete_range: return;  // these come through range_op
+    case engine::OpKind::delete_range:
+    case engine::OpKind::range_get_reverse: return;  // these come through range_op
   }
 }
 
@@ -65,6 +66,7 @@ void BatchSink::range_op(engine::OpKind kind, std::string_view from, std::string
   switch (kind) {
     case engine::OpKind::range_get: batch_->range_get(from, to, limit); return;
     case engine::OpKind::delete_range: batch_->delete_range(from, to, limit); return;
+    case engine::OpKind::range_get_reverse: batch_->range_get_reverse(from, to, limit); return;
     case engine::OpKind::get:
     case engine::OpKind::put:
     case engine::OpKind::del:

@@ -210,6 +210,7 @@ ExitCode run_scan(const CommonOptions& common, const ScanArguments& arguments) {
     return ++printed != arguments.limit;
   };
   ScanOptions options;
+  options.reverse = arguments.reverse;
   constexpr std::uint64_t kPagePairs = 10'000;
   if (arguments.limit != 0 && arguments.limit < kPagePairs) {
     options.page_pairs = static_cast<std::uint32_t>(arguments.limit);

@@ -28,6 +28,7 @@ struct ScanArguments {
   std::string from, to;  // an empty `to` means no upper bound
   std::optional<std::string> prefix;
   std::uint64_t limit = 0;  // pairs; 0: all
+  bool reverse = false;
 };
 
 struct CancelArguments {

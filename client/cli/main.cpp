@@ -91,10 +91,12 @@ void add_writes(CLI::App* app, const CommonOptions* common, Action* action) {
 void add_scan(CLI::App* app, const CommonOptions* common, Action* action) {
   const auto a = std::make_shared<ScanArguments>();
   CLI::App* scan = add_command(app, "scan", "Print pairs in key order, all as of one moment",
-                               "  kilokv scan\n  kilokv scan a m --limit 10\n  kilokv scan --prefix stock:");
+                               "  kilokv scan\n  kilokv scan a m --limit 10\n  kilokv scan --prefix stock:\n"
+                               "  kilokv scan --prefix log: --reverse --limit 1");
   CLI::Option* from = scan->add_option("from", a->from, "first key of the range; default: the first key of all");
   scan->add_option("to", a->to, "end of the range, not included; default: after the last key");
   scan->add_option("--prefix", a->prefix, "print only keys that begin with this text")->excludes(from);
+  scan->add_flag("--reverse", a->reverse, "print from the last key to the first");
   scan->add_option("--limit", a->limit, "most pairs that are printed; 0: all")
       ->transform(whole_number())
       ->capture_default_str();

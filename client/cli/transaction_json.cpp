@@ -123,7 +123,8 @@ class OperationReader {
     if (op == "get" || op == "delete") return {"op", "key"};
     if (op == "put") return {"op", "key", "value"};
     if (op == "add") return {"op", "key", "delta"};
-    if (op == "range_get" || op == "delete_range") return {"op", "from", "to", "limit"};
+    if (op == "range_get") return {"op", "from", "to", "limit", "reverse"};
+    if (op == "delete_range") return {"op", "from", "to", "limit"};
     fail("unknown \"op\": \"" + op + "\"; known: get put delete add range_get delete_range");
   }
 
@@ -131,7 +132,13 @@ class OperationReader {
     const auto limit = integer<std::uint32_t>(member(operation, "limit"), "limit");
     const std::string from = bound(operation, "from");
     const std::string to = bound(operation, "to");
-    is_get ? batch->range_get(from, to, limit) : batch->delete_range(from, to, limit);
+    if (!is_get) {
+      batch->delete_range(from, to, limit);
+    } else if (flag(operation, "reverse")) {
+      batch->range_get_reverse(from, to, limit);
+    } else {
+      batch->range_get(from, to, limit);
+    }
   }
 
   void append(const Json& operation, const std::string& op, Batch* batch) {

@@ -68,13 +68,25 @@ class Runner {
     return {found->second.value, found->second.version, false};
   }
 
-  // The first `limit` live keys of [from, to) in key order, with the transaction's own writes.
+  // The last `limit` live keys, from the last to the first.
+  std::vector<std::pair<std::string, ModelCell>> see_range_reverse(std::uint32_t range) const {
+    std::vector<std::pair<std::string, ModelCell>> pairs = see_range(range, SIZE_MAX);
+    std::reverse(pairs.begin(), pairs.end());
+    if (pairs.size() > columns_.range_limit[range]) pairs.resize(columns_.range_limit[range]);
+    return pairs;
+  }
+
   std::vector<std::pair<std::string, ModelCell>> see_range(std::uint32_t range) const {
+    return see_range(range, columns_.range_limit[range]);
+  }
+
+  // The first `limit` live keys of [from, to) in key order, with the transaction's own writes.
+  std::vector<std::pair<std::string, ModelCell>> see_range(std::uint32_t range, std::size_t limit) const {
     const std::string_view from = columns_.range_from(range), to = columns_.range_to(range);
     auto before = state_.records.lower_bound(from);
     auto own = own_.lower_bound(from);
     std::vector<std::pair<std::string, ModelCell>> pairs;
-    while (pairs.size() < columns_.range_limit[range]) {
+    while (pairs.size() < limit) {
       const bool is_before = before != state_.records.end() && in_range(before->first, to);
       const bool is_own = own != own_.end() && in_range(own->first, to);
       if (!is_before && !is_own) break;
@@ -164,6 +176,7 @@ class Runner {
       case OpKind::del: return write(i, ModelValue(), &effect);
       case OpKind::add: return add(i, &effect);
       case OpKind::range_get: effect.pairs = see_range(columns_.op_key[i]); return std::nullopt;
+      case OpKind::range_get_reverse: effect.pairs = see_range_reverse(columns_.op_key[i]); return std::nullopt;
       case OpKind::delete_range: return delete_range(i, &effect);
     }
     KILOKV_CHECK(false && "the model knows the kind of the operation");

@@ -31,6 +31,16 @@ class LiveMask {
     }
     return kPositions;
   }
+  // The last live position before `position`; kPositions: there is none. Requires: position <= kPositions.
+  std::size_t previous(std::size_t position) const {
+    while (position > 0) {
+      const std::size_t word = (position - 1) / 64;
+      const std::uint64_t rest = words_[word] << (63 - (position - 1) % 64);
+      if (rest != 0) return position - 1 - static_cast<std::size_t>(std::countl_zero(rest));
+      position = word * 64;
+    }
+    return kPositions;
+  }
 
   // A key that is not live comes to this position, and those from it on move up. Requires: the last position is not
   // live.

@@ -103,6 +103,19 @@ class OrderedIndex {
         from, to, [](RangeSummary of) { return of.live > 0; },
         [this](std::uint32_t chunk, std::size_t position) { return masks_[chunk].next(position); }, f);
   }
+  // The same from the last key to the first, for all keys and for those that are live.
+  template <class F>
+  void scan_reverse(std::string_view from, std::string_view to, const F& f) const {
+    visit_reverse(
+        from, to, [](RangeSummary) { return true; },
+        [](std::uint32_t, std::size_t position) { return position == 0 ? LiveMask::kPositions : position - 1; }, f);
+  }
+  template <class F>
+  void scan_live_reverse(std::string_view from, std::string_view to, const F& f) const {
+    visit_reverse(
+        from, to, [](RangeSummary of) { return of.live > 0; },
+        [this](std::uint32_t chunk, std::size_t position) { return masks_[chunk].previous(position); }, f);
+  }
 
   std::size_t memory_bytes() const;
   // About the same, in constant time. `keys`: how many the index holds.
@@ -119,8 +132,7 @@ class OrderedIndex {
   template <class Wanted, class Next, class F>
   void visit(std::string_view from, std::string_view to, const Wanted& wanted, const Next& next, const F& f) const {
     if (!to.empty() && from >= to) return;
-    const Place begin = locate(from);
-    const Place last = to.empty() ? Place{order_.size() - 1, groups_[order_.back()].chunks.size() - 1, 0} : locate(to);
+    const Place begin = locate(from), last = locate_end(to);
     for (std::size_t g = begin.group; g <= last.group; ++g) {
       const Group& group = groups_[order_[g]];
       if (!wanted(group.summary)) continue;
@@ -134,6 +146,32 @@ class OrderedIndex {
         const std::uint32_t number = group.chunks[c];
         for (std::size_t i = next(number, is_first ? lower_bound(chunk, from) : 0); i < keys_end;
              i = next(number, i + 1)) {
+          if (!f(chunk[i], keys_->view(chunk[i]))) return;
+        }
+      }
+    }
+  }
+
+  // `previous`: a function of a chunk and a position that gives the last position before it that is of interest;
+  // LiveMask::kPositions: there is none.
+  template <class Wanted, class Previous, class F>
+  void visit_reverse(std::string_view from, std::string_view to, const Wanted& wanted, const Previous& previous,
+                     const F& f) const {
+    if (!to.empty() && from >= to) return;
+    const Place begin = locate(from), last = locate_end(to);
+    for (std::size_t g = last.group + 1; g-- > begin.group;) {
+      const Group& group = groups_[order_[g]];
+      if (!wanted(group.summary)) continue;
+      const std::size_t first = g == begin.group ? begin.chunk : 0;
+      for (std::size_t c = g == last.group ? last.chunk + 1 : group.chunks.size(); c-- > first;) {
+        const std::uint32_t number = group.chunks[c];
+        if (!wanted(summary(number))) continue;
+        const SortedKeys& chunk = chunks_[number];
+        const std::size_t keys_begin = g == begin.group && c == begin.chunk ? lower_bound(chunk, from) : 0;
+        const bool is_last = !to.empty() && g == last.group && c == last.chunk;
+        const std::size_t keys_end = is_last ? lower_bound(chunk, to) : chunk.size();
+        for (std::size_t i = previous(number, keys_end); i != LiveMask::kPositions && i >= keys_begin;
+             i = previous(number, i)) {
           if (!f(chunk[i], keys_->view(chunk[i]))) return;
         }
       }
@@ -169,6 +207,10 @@ class OrderedIndex {
   // The chunk that holds the key, or into which the key would go.
   Place locate(std::string_view key) const;
   Place locate(std::string_view key, std::size_t group) const;
+  // The chunk that holds the last keys before `to`, or the chunk after it. Empty: the last chunk.
+  Place locate_end(std::string_view to) const {
+    return to.empty() ? Place{order_.size() - 1, groups_[order_.back()].chunks.size() - 1, 0} : locate(to);
+  }
   // Position of the first key of the chunk that is not less than `key`.
   std::size_t lower_bound(const SortedKeys& chunk, std::string_view key) const {
     return chunk.lower_bound(chunk.seek(key, *keys_), *keys_);

@@ -151,6 +151,15 @@ class RecordStore {
   void scan_live(std::string_view from, std::string_view to, const F& f) const {
     index_.scan_live(from, to, [&](std::uint32_t, std::string_view key) { return f(find(key), key); });
   }
+  // scan() and scan_live() from the last key to the first.
+  template <class F>
+  void scan_reverse(std::string_view from, std::string_view to, const F& f) const {
+    index_.scan_reverse(from, to, [&](std::uint32_t, std::string_view key) { return f(find(key), key); });
+  }
+  template <class F>
+  void scan_live_reverse(std::string_view from, std::string_view to, const F& f) const {
+    index_.scan_live_reverse(from, to, [&](std::uint32_t, std::string_view key) { return f(find(key), key); });
+  }
   template <class F>
   void scan_newer(std::string_view from, std::string_view to, Version since, const F& f) const {
     const bool skips = !is_behind();

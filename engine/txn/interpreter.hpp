@@ -17,7 +17,9 @@
 //   bool bytes_equal(Cell, value)      compares a bytes value with a constant
 //   uint64_t value_word(value)         the word of a record that holds this constant
 //   bool range_unchanged(range, since) whether no key of the range has a version > since
-//   void range_get(range, own)         returns pairs, and marks the pairs of version `own` as own writes
+//   void range_get(range, own, reverse)
+//                                      returns pairs, and marks the pairs of version `own` as own writes; `reverse`:
+//                                      from the last key to the first
 //   bool delete_range(range, own)      deletes pairs, with version `own`; returns whether it deleted any
 //
 // Every switch over kinds is without `default`, so that the compiler names the places that a new kind needs. A number
@@ -202,7 +204,8 @@ KILOKV_HOST_DEVICE inline OperationEffect run_on_key(const BatchViewIn<Space>& b
       break;
     }
     case OpKind::range_get:
-    case OpKind::delete_range: return {};  // run_operation() runs them
+    case OpKind::delete_range:
+    case OpKind::range_get_reverse: return {};  // run_operation() runs them
   }
   const Cell after{operand.word, make_tag(version, operand.type)};
   access.write(key, after);
@@ -223,7 +226,8 @@ KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchViewIn<Space>
   }
   switch (kind) {
     case OpKind::range_get:
-      access.range_get(batch.op_key[i], version);
+    case OpKind::range_get_reverse:
+      access.range_get(batch.op_key[i], version, is_reverse(kind));
       results.op_cell[i] = Cell{};
       results.op_flags[i] = 0;
       return {};

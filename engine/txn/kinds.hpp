@@ -41,7 +41,8 @@ KILOKV_HOST_DEVICE constexpr bool is_known(OpKind kind) {
     case OpKind::del:
     case OpKind::add:
     case OpKind::range_get:
-    case OpKind::delete_range: return true;
+    case OpKind::delete_range:
+    case OpKind::range_get_reverse: return true;
   }
   return false;
 }
@@ -117,7 +118,8 @@ KILOKV_HOST_DEVICE constexpr bool known_uses_range(OpKind kind) {
     case OpKind::del:
     case OpKind::add: return false;
     case OpKind::range_get:
-    case OpKind::delete_range: return true;
+    case OpKind::delete_range:
+    case OpKind::range_get_reverse: return true;
   }
   __builtin_unreachable();
 }
@@ -133,7 +135,8 @@ KILOKV_HOST_DEVICE constexpr bool takes_operand(OpKind kind) {
     case OpKind::get:
     case OpKind::del:
     case OpKind::range_get:
-    case OpKind::delete_range: return false;
+    case OpKind::delete_range:
+    case OpKind::range_get_reverse: return false;
   }
   return false;
 }
@@ -146,7 +149,8 @@ KILOKV_HOST_DEVICE constexpr bool takes_bytes(OpKind kind) {
     case OpKind::del:
     case OpKind::add:
     case OpKind::range_get:
-    case OpKind::delete_range: return false;
+    case OpKind::delete_range:
+    case OpKind::range_get_reverse: return false;
   }
   return false;
 }
@@ -159,7 +163,8 @@ KILOKV_HOST_DEVICE constexpr bool creates_record(OpKind kind) {
     case OpKind::get:
     case OpKind::del:
     case OpKind::range_get:
-    case OpKind::delete_range: return false;
+    case OpKind::delete_range:
+    case OpKind::range_get_reverse: return false;
   }
   return false;
 }
@@ -168,7 +173,8 @@ KILOKV_HOST_DEVICE constexpr bool creates_record(OpKind kind) {
 KILOKV_HOST_DEVICE constexpr bool returns_values(OpKind kind) {
   switch (kind) {
     case OpKind::get:
-    case OpKind::range_get: return true;
+    case OpKind::range_get:
+    case OpKind::range_get_reverse: return true;
     case OpKind::put:
     case OpKind::del:
     case OpKind::add:
@@ -185,10 +191,14 @@ KILOKV_HOST_DEVICE constexpr bool may_be_operand(OpKind kind) {
     case OpKind::del:
     case OpKind::add:
     case OpKind::range_get:
-    case OpKind::delete_range: return false;
+    case OpKind::delete_range:
+    case OpKind::range_get_reverse: return false;
   }
   return false;
 }
+
+// Whether the operation goes through its range from the last key to the first. Requires: it reads a range.
+KILOKV_HOST_DEVICE constexpr bool is_reverse(OpKind kind) { return kind == OpKind::range_get_reverse; }
 
 // The kinds for generators of transactions, in the order of their numbers.
 template <class Kind>

@@ -33,10 +33,11 @@ enum class OpKind : std::uint8_t {
   put = 2,  // deletes the key if its operand is a GET of an absent key
   del = 3,  // writes nothing if the key is absent
   add = 4,
-  range_get = 5,     // the first `limit` pairs of [from, to), in key order
-  delete_range = 6,  // deletes the first `limit` keys of [from, to), in key order
+  range_get = 5,          // the first `limit` pairs of [from, to), in key order
+  delete_range = 6,       // deletes the first `limit` keys of [from, to), in key order
+  range_get_reverse = 7,  // the last `limit` pairs of [from, to), from the last key to the first
 };
-inline constexpr std::uint8_t kOpKindMin = 1, kOpKindMax = 6;
+inline constexpr std::uint8_t kOpKindMin = 1, kOpKindMax = 7;
 
 // Where the value of a PUT or the delta of an ADD comes from.
 enum class Operand : std::uint8_t {

@@ -198,7 +198,8 @@ class Validator {
       case OpKind::put:
       case OpKind::add: return key_ok(c_.op_key[i]) && operand_ok(list_begin, i, kind);
       case OpKind::range_get:
-      case OpKind::delete_range: return c_.op_operand[i] == 0 && use_range(c_.op_key[i], false);
+      case OpKind::delete_range:
+      case OpKind::range_get_reverse: return c_.op_operand[i] == 0 && use_range(c_.op_key[i], false);
     }
     return false;
   }

@@ -111,7 +111,7 @@ class Mixed {
       const OpKind kind = op_kinds_[random_.below(op_kinds_.size())];
       if (uses_range(kind)) {
         const Range range = draw_range();
-        const auto limit = static_cast<std::uint32_t>(1 + random_.below(kind == OpKind::range_get ? 8 : 2));
+        const auto limit = static_cast<std::uint32_t>(1 + random_.below(kind != OpKind::delete_range ? 8 : 2));
         sink->range_op(kind, range.from_view(), range.to_view(), limit);
         continue;
       }

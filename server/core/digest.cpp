@@ -123,6 +123,7 @@ void put_operation(const TransactionColumns& columns, std::size_t m, DigestWrite
       break;
     case OpKind::range_get:
     case OpKind::delete_range:
+    case OpKind::range_get_reverse:
       writer->put_bytes(columns.range_from(columns.op_key[m]));
       writer->put_bytes(columns.range_to(columns.op_key[m]));
       writer->put(columns.range_limit[columns.op_key[m]]);

@@ -390,6 +390,7 @@ grpc::ServerGenericBidiReactor* KiloKvService::Scan(CallContext* context) {
                          .bytes_max = environment_.options.message_bytes_max,
                          .client = call->client(),
                          .login = call->caller().login,
+                         .reverse = request.reverse(),
                          .is_over = [call] { return call->is_over(); }};
         if (request.boundary() != 0) scan.boundary = request.boundary();
         database->scan(std::move(scan), [call](Result<ScanPage> page) {

@@ -43,6 +43,7 @@ constexpr int wire(OpKind kind) {
     case OpKind::add: return v1::OPERATION_KIND_ADD;
     case OpKind::range_get: return v1::OPERATION_KIND_RANGE_GET;
     case OpKind::delete_range: return v1::OPERATION_KIND_DELETE_RANGE;
+    case OpKind::range_get_reverse: return v1::OPERATION_KIND_RANGE_GET_REVERSE;
   }
   return kNoNumber;
 }

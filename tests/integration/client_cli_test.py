@@ -153,6 +153,8 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(self.kilokv("scan", "scan/1", "scan/3")[0], b"scan/1\t1\nscan/2\t2\n")
         self.assertEqual(len(self.json("scan", "--prefix", "scan/")), 5)
         self.assertEqual([p["value"] for p in self.json("scan", "--prefix", "scan/", "--limit", "2")], [0, 1])
+        self.assertEqual(self.kilokv("scan", "scan/1", "scan/3", "--reverse")[0], b"scan/2\t2\nscan/1\t1\n")
+        self.assertEqual([p["value"] for p in self.json("scan", "--prefix", "scan/", "--reverse", "--limit", "2")], [4, 3])
         self.assertIn("TO a is before FROM c", self.kilokv("scan", "c", "a", code=2)[1])
         for limit in ("-1", "99999999999999999999", "1.5"):
             out, error = self.kilokv("scan", "--limit", limit, code=2)

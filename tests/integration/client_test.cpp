@@ -194,6 +194,47 @@ TEST_F(ClientIntegration, AScanStaysAtItsBoundary) {
   EXPECT_EQ(integer("s/9"), 99);
 }
 
+TEST_F(ClientIntegration, AReverseScanStaysAtItsBoundaryToo) {
+  for (int i = 0; i < 10; ++i) put("v/" + std::to_string(i), std::int64_t{i});
+  ScanOptions options;
+  options.page_pairs = 3;
+  options.reverse = true;
+  std::int64_t left = 10;
+  const auto position = client_->scan(
+      "v/", "v0",
+      [&](const Pair& pair) {
+        if (left == 10) put("v/0", std::int64_t{99});  // after the first page was read
+        EXPECT_EQ(std::get<std::int64_t>(pair.value), --left);
+        return true;
+      },
+      options);
+  ASSERT_TRUE(position) << position.error().message;
+  EXPECT_EQ(left, 0);
+  EXPECT_EQ(integer("v/0"), 99);
+}
+
+TEST_F(ClientIntegration, TheLastPairsOfARange) {
+  for (int i = 0; i < 10; ++i) put("w/" + std::to_string(i), std::int64_t{i});
+  for (const Encoding encoding : {Encoding::columns, Encoding::rows}) {
+    Batch batch;
+    batch.begin();
+    batch.put(batch.key("w/85"), std::int64_t{85});
+    batch.del(batch.key("w/9"));
+    batch.range_get_reverse("w/1", "w0", 3);
+    batch.put(batch.key("w/9"), std::int64_t{9});
+    batch.del(batch.key("w/85"));
+    batch.end();
+    CallOptions options;
+    options.encoding = encoding;
+    const auto results = client_->execute(batch, options);
+    ASSERT_TRUE(results) << results.error().message;
+    std::string keys;
+    for (std::size_t i = 0; i < results->read_count(0); ++i) keys += std::string(results->read(0, i).key) + " ";
+    EXPECT_EQ(keys, "w/85 w/8 w/7 ");
+    EXPECT_EQ(results->read(0, 0).version, std::nullopt) << "an own write";
+  }
+}
+
 TEST_F(ClientIntegration, WithoutASession) {
   Batch batch;
   for (const char* key : {"u1", "u2"}) {

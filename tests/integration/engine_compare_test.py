@@ -309,7 +309,7 @@ class EngineCompare(unittest.TestCase):
                     self.assertEqual(point["writes"], 2 * panel["operations"] * point["transactions"])
         # Who auto is set against has had as much before it is measured.
         self.assertEqual({point["warm_up_transactions"] for panel in document["panels"] for point in panel["points"]},
-                         {8 * 200})
+                         {32 * 200})
         best = lambda above, points: max((point for point in points if point["strategy"] != "auto"
                                           and point["graph"] == above["graph"]), key=lambda point: point["median"])
         self.assertEqual(len(self.ratios(document, "auto/best", "auto", best)), 4 * 2 + 4)

@@ -12,7 +12,7 @@ import bisect
 import json
 import mmap
 
-FORMAT = "kilokv-history-1"
+FORMATS = ("kilokv-history-1", "kilokv-history-2")
 OUTCOMES = {"COMMITTED", "GUARD_FAILED", "WAIT_EXPIRED", "OVERFLOW", "TYPE_MISMATCH"}
 # Codes that say that the transaction was never run, if it was sent only once: docs/transactions.md, section 15.1.
 # test_never_ran.py compares them with the page and with the client. The other codes say so only with `not_run`. For
@@ -100,9 +100,9 @@ class History:
         self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         try:
             self.header = json.loads(self._map.readline())
-            assert self.header["format"] == FORMAT
+            assert self.header["format"] in FORMATS
         except (ValueError, KeyError, TypeError, AssertionError):
-            raise Malformed(f"line 1: expected a header with format {FORMAT}") from None
+            raise Malformed(f"line 1: expected a header with format {' or '.join(FORMATS)}") from None
         self.initial = pairs_of(self.header["initial"])
         self._find_places()
         self.places.sort()

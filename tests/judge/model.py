@@ -149,7 +149,7 @@ class Execution:
         self.writes[key] = in_range(integer(delta) + integer(self._look(key)[0]))
 
     def live(self, begin, end, limit):
-        """The first `limit` pairs of [begin, end), own writes included."""
+        """The first `limit` pairs of [begin, end), own writes included. None: all pairs."""
         own = sorted(key for key in self.writes if begin <= key and not (end and key >= end))
         known = self.state.keys(begin, end)
         pairs = []
@@ -162,7 +162,11 @@ class Execution:
         return pairs
 
     def _range_get(self, _, operation):
-        self.reads += self.live(to_bound(operation["from"]), to_bound(operation["to"]), operation["limit"])
+        begin, end, limit = to_bound(operation["from"]), to_bound(operation["to"]), operation["limit"]
+        if operation.get("reverse"):
+            self.reads += self.live(begin, end, None)[::-1][:limit]
+        else:
+            self.reads += self.live(begin, end, limit)
 
     def _delete_range(self, _, operation):
         for key, _, _ in self.live(to_bound(operation["from"]), to_bound(operation["to"]), operation["limit"]):

@@ -11,7 +11,7 @@ class Simulator:
 
     def __init__(self, initial=()):
         self.pairs = {key: (value, index + 1) for index, (key, value) in enumerate(dict(initial).items())}
-        self.header = {"format": "kilokv-history-1", "config": {},
+        self.header = {"format": "kilokv-history-2", "config": {},
                        "initial": [{"key": k, "value": wire(v), "version": n} for k, (v, n) in self.pairs.items()]}
         self.lines, self.parked = [], []
         self.now_us, self.batch, self.next_version, self.requests = 0, 0, len(self.pairs) + 1, 0
@@ -101,6 +101,8 @@ class Simulator:
             if operation["op"] in ("range_get", "delete_range"):
                 begin, end = operation["from"], operation["to"]
                 keys = sorted(key for key, (value, _) in view.items() if value is not None and begin <= key < end)
+                if operation.get("reverse"):
+                    keys.reverse()
                 for key in keys[:operation["limit"]]:
                     if operation["op"] == "delete_range":
                         writes[key] = None
@@ -185,6 +187,8 @@ def random_transaction(rng, keys):
             if kind == "get":
                 gets.append(index)
             fields = {**bounds(), "limit": rng.randrange(1, 4)} if "range" in kind else {"key": key()}
+            if kind == "range_get" and rng.random() < 0.5:
+                fields["reverse"] = True
             if kind == "put":
                 fields["value"] = {"b64": "YQ=="} if rng.random() < 0.2 else operand(gets)
             elif kind == "add":

@@ -168,6 +168,19 @@ class JudgeTest(unittest.TestCase):
         lines = self.changed(simulator, 1, reads=reads)
         self.assert_rejected(simulator, r"expected to read key 'a2', got key 'a3'", lines)
 
+    def test_reverse_range(self):
+        simulator = Simulator({"a1": 1, "a3": 3, "a5": 5})
+        last = {"op": "range_get", "from": "a", "to": "b", "limit": 2, "reverse": True}
+        simulator.run({"then": [put("a2", 2), {"op": "delete", "key": "a5"}, last]})
+        self.assertEqual([read["key"] for read in simulator.lines[0]["reads"]], ["a3", "a2"])
+        self.assert_accepted(simulator)
+        reads = simulator.lines[0]["reads"]
+        self.assert_rejected(simulator, r"expected to read key 'a3', got key 'a2'",
+                             self.changed(simulator, 0, reads=reads[::-1]))
+        forward = {**last, "reverse": False}
+        lines = self.changed(simulator, 0, then=simulator.lines[0]["then"][:2] + [forward])
+        self.assert_rejected(simulator, r"expected to read key 'a1', got key 'a3'", lines)
+
     def test_phantom_in_a_range_guard(self):
         simulator = Simulator({"a1": 1})
         unchanged = {"is": "range_unchanged", "from": "a", "to": "b", "version": 1, "when_false": "fail"}

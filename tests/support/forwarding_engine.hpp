@@ -38,6 +38,10 @@ class ForwardingEngine : public engine::Engine {
             const std::function<bool(const engine::RecordView&)>& visit) const override {
     to_->scan(from, to, visit);
   }
+  void scan_reverse(std::string_view from, std::string_view to,
+                    const std::function<bool(const engine::RecordView&)>& visit) const override {
+    to_->scan_reverse(from, to, visit);
+  }
   Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
               std::string_view bytes) override {
     return to_->load(key, version, type, integer, bytes);

@@ -234,6 +234,10 @@ Op Batch::delete_range(std::string_view from, std::string_view to, std::uint32_t
   return columns_->add_operation(v1::OPERATION_KIND_DELETE_RANGE, columns_->add_range(from, to, limit));
 }
 
+Op Batch::range_get_reverse(std::string_view from, std::string_view to, std::uint32_t limit) {
+  return columns_->add_operation(v1::OPERATION_KIND_RANGE_GET_REVERSE, columns_->add_range(from, to, limit));
+}
+
 void Batch::otherwise() {
   Columns& c = *columns_;
   if (!c.open || c.in_else) c.report("otherwise() outside of begin() and end(), or a second time in a transaction");

@@ -172,6 +172,7 @@ class RemoteClient final : public Client {
     request.mutable_range()->set_to(std::string(to));
     request.set_limit(options.page_pairs);
     request.set_keep_boundary(true);
+    request.set_reverse(options.reverse);
     v1::ScanResponse page;
     do {
       const Error error =
@@ -184,7 +185,7 @@ class RemoteClient final : public Client {
       }
       request.set_boundary(page.boundary());
       request.set_reader(page.reader());
-      request.mutable_range()->set_from(page.next_from());
+      go_on_after(page, &request);
     } while (page.more());
     return position_of(page);
   }
@@ -281,7 +282,7 @@ class RemoteClient final : public Client {
   // Gives up the boundary of a scan, which the server keeps for the next page. It reads one more page, and does not ask
   // to keep the boundary. If the call fails, the server drops the boundary when it is too old.
   void give_up_boundary(const v1::ScanResponse& page, const CallOptions& options, v1::ScanRequest* request) {
-    request->mutable_range()->set_from(page.next_from());
+    go_on_after(page, request);
     request->set_boundary(page.boundary());
     request->set_reader(page.reader());
     request->set_keep_boundary(false);
@@ -289,6 +290,15 @@ class RemoteClient final : public Client {
     v1::ScanResponse last;
     static_cast<void>(
         call("Scan", options, [&](auto* stub, auto* context) { return stub->Scan(context, *request, &last); }));
+  }
+
+  // Cuts the range of the request to what comes after the page.
+  static void go_on_after(const v1::ScanResponse& page, v1::ScanRequest* request) {
+    if (request->reverse()) {
+      request->mutable_range()->set_to(page.next_to());
+    } else {
+      request->mutable_range()->set_from(page.next_from());
+    }
   }
 
   static ScanPosition position_of(const v1::ScanResponse& page) {

@@ -101,6 +101,7 @@ void append_operation(const Batch::Columns& c, int o, std::string* out) {
   if (traits.uses_range) {
     append_range(c, key, out);
     append_field("limit", c.message.range_limit(static_cast<int>(key)), out);
+    if (traits.reverse) out->append(", \"reverse\": true");
   } else {
     append_key_field("key", c.key(key), out);
   }
@@ -229,7 +230,7 @@ void append_history_key(std::string_view key, std::string* out) {
 }
 
 std::string history_header(std::string_view config_json, const std::vector<Pair>& initial) {
-  std::string out = "{\"format\": \"kilokv-history-1\", \"config\": ";
+  std::string out = "{\"format\": \"kilokv-history-2\", \"config\": ";
   out.append(config_json);
   append_list("initial", 0, static_cast<std::uint32_t>(initial.size()), &out, [&](int i) {
     const Pair& pair = initial[static_cast<std::size_t>(i)];

@@ -191,6 +191,35 @@ Expected<std::vector<Pair>> InteractiveTransaction::scan(std::string_view from, 
   return state_->merge_writes(std::move(pairs), from, to);
 }
 
+Expected<std::vector<Pair>> InteractiveTransaction::scan_reverse(std::string_view from, std::string_view to,
+                                                                 std::size_t limit) {
+  if (Error error = state_->check_open()) return error;
+  if (limit == 0) return make_error(ErrorCode::invalid_argument, "the limit of a scan is 0; at least 1 is needed");
+  constexpr std::size_t kPagePairsMax = 10'000;
+  std::vector<Pair> pairs;
+  std::size_t seen = 0;     // pairs that this transaction has not deleted
+  std::string begin(from);  // of what was read
+  ScanOptions options;
+  options.reverse = true;
+  options.page_pairs = static_cast<std::uint32_t>(std::min(limit, kPagePairsMax));
+  options.call = state_->options;
+  const auto collect = [&](const Pair& pair) {
+    const auto own = state_->writes.find(pair.key);
+    if (own == state_->writes.end() || !std::holds_alternative<std::monostate>(own->second)) ++seen;
+    pairs.push_back(pair);
+    if (seen < limit) return true;
+    begin = pair.key;
+    return false;
+  };
+  const auto position = state_->client->scan(from, to, collect, options);
+  if (!position) return position.error();
+  state_->ranges.push_back({begin, std::string(to), position->boundary_version});
+  std::vector<Pair> merged = state_->merge_writes(std::move(pairs), begin, to);
+  std::reverse(merged.begin(), merged.end());
+  if (merged.size() > limit) merged.resize(limit);
+  return merged;
+}
+
 void InteractiveTransaction::put(std::string_view key, std::int64_t value) {
   state_->writes.insert_or_assign(std::string(key), value);
 }

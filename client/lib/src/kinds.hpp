@@ -42,11 +42,12 @@ struct OperationTraits {
   std::string_view name;
   std::string_view operand;  // the name of the operand; empty: the operation has none
   bool uses_range;           // instead of a key
+  bool reverse = false;      // from the last key to the first
 };
 
 inline constexpr OperationTraits kOperationTraits[] = {
     {"", "", false},         {"get", "", false},      {"put", "value", false},    {"delete", "", false},
-    {"add", "delta", false}, {"range_get", "", true}, {"delete_range", "", true},
+    {"add", "delta", false}, {"range_get", "", true}, {"delete_range", "", true}, {"range_get", "", true, true},
 };
 static_assert(std::size(kOperationTraits) == v1::OperationKind_ARRAYSIZE);
 

@@ -83,15 +83,16 @@ void HostAccess::add_pair(std::uint32_t slot, std::string_view key, Version own)
   results_->pair_flags.push_back(version_of(cell.tag) == own ? BatchResults::kOwnWrite : 0);
 }
 
-void HostAccess::range_get(std::uint32_t range, Version own) {
+void HostAccess::range_get(std::uint32_t range, Version own, bool reverse) {
   open_range(range);
   std::uint32_t left = columns_->range_limit[range];
-  store_->scan_live(columns_->range_from(range), columns_->range_to(range),
-                    [&](std::uint32_t slot, std::string_view key) {
-                      if (type_of(slots_[slot].cell.tag) == ValueType::absent) return true;
-                      add_pair(slot, key, own);
-                      return --left > 0;
-                    });
+  const auto add = [&](std::uint32_t slot, std::string_view key) {
+    if (type_of(slots_[slot].cell.tag) == ValueType::absent) return true;
+    add_pair(slot, key, own);
+    return --left > 0;
+  };
+  const std::string_view from = columns_->range_from(range), to = columns_->range_to(range);
+  reverse ? store_->scan_live_reverse(from, to, add) : store_->scan_live(from, to, add);
   results_->range_end[range] = static_cast<std::uint32_t>(results_->pair_cell.size());
 }
 

@@ -46,7 +46,7 @@ class HostAccess {
   void forget_ranges() { ranges_run_.clear(); }
   // Takes back the writes of the operations [first, end).
   void undo(std::uint32_t first, std::uint32_t end);
-  void range_get(std::uint32_t range, Version own);
+  void range_get(std::uint32_t range, Version own, bool reverse);
   bool delete_range(std::uint32_t range, Version own);
   void restore(std::uint32_t slot, Cell before);
   void summarize(std::uint32_t slot, Cell cell);
@@ -93,7 +93,7 @@ class HostAccess::Run {
   bool range_unchanged(std::uint32_t range, Version since) const {
     return engine::range_unchanged(*owner_->store_, *owner_->columns_, range, since);
   }
-  void range_get(std::uint32_t range, Version own) { owner_->range_get(range, own); }
+  void range_get(std::uint32_t range, Version own, bool reverse) { owner_->range_get(range, own, reverse); }
   bool delete_range(std::uint32_t range, Version own) { return owner_->delete_range(range, own); }
 
   static constexpr bool defers(std::uint32_t) { return false; }

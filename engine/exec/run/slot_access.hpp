@@ -81,7 +81,7 @@ class SlotAccess {
     return BlobStore::bytes(cell.word) == columns_->value(value);
   }
   bool range_unchanged(std::uint32_t, Version) const { return false; }
-  void range_get(std::uint32_t, Version) {}
+  void range_get(std::uint32_t, Version, bool) {}
   bool delete_range(std::uint32_t, Version) { return false; }
 
  private:

@@ -226,7 +226,7 @@ class Local {
     KILOKV_HOST_DEVICE bool bytes_equal(Cell cell, std::uint32_t value) const { return l_.a_.bytes_equal(cell, value); }
     // Batches with ranges do not run here.
     KILOKV_HOST_DEVICE bool range_unchanged(std::uint32_t, Version) const { return false; }
-    KILOKV_HOST_DEVICE void range_get(std::uint32_t, Version) {}
+    KILOKV_HOST_DEVICE void range_get(std::uint32_t, Version, bool) {}
     KILOKV_HOST_DEVICE bool delete_range(std::uint32_t, Version) { return false; }
 
    private:

@@ -11,7 +11,8 @@ using engine::OpKind;
 bool writes(OpKind kind) {
   switch (kind) {
     case OpKind::get:
-    case OpKind::range_get: return false;
+    case OpKind::range_get:
+    case OpKind::range_get_reverse: return false;
     case OpKind::put:
     case OpKind::add:
     case OpKind::del:

@@ -2,7 +2,7 @@
 // of operations count, and a range counts as a whole. So the answer does not depend on the data, and tells nothing
 // about it.
 //
-//   read   keys and ranges of guards, of GET and of RANGE_GET
+//   read   keys and ranges of guards, of GET, of RANGE_GET and of RANGE_GET_REVERSE
 //   write  keys and ranges of PUT, ADD, DELETE and DELETE_RANGE
 //
 // Thread safety: pure functions.

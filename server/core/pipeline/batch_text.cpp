@@ -22,8 +22,8 @@ struct OpNames {
 // Indexed by the numbers of GuardKind and OpKind.
 constexpr std::string_view kGuardNames[] = {
     "", "exists", "absent", "eq", "ne", "lt", "le", "gt", "ge", "version", "unchanged", "bytes_eq", "range_unchanged"};
-constexpr OpNames kOpNames[] = {{"", ""},         {"get", ""},       {"put", "value"},    {"delete", ""},
-                                {"add", "delta"}, {"range_get", ""}, {"delete_range", ""}};
+constexpr OpNames kOpNames[] = {{"", ""},         {"get", ""},       {"put", "value"},     {"delete", ""},
+                                {"add", "delta"}, {"range_get", ""}, {"delete_range", ""}, {"range_get_reverse", ""}};
 static_assert(std::size(kGuardNames) == engine::kGuardKindMax + 1 && std::size(kOpNames) == engine::kOpKindMax + 1);
 
 // Whether the operand has a name where the kind has an operand, and only there.

@@ -8,7 +8,7 @@
 namespace kilokv::server {
 namespace {
 
-bool is_write(engine::OpKind kind) { return kind != engine::OpKind::get && kind != engine::OpKind::range_get; }
+bool is_write(engine::OpKind kind) { return !engine::returns_values(kind); }
 
 }  // namespace
 

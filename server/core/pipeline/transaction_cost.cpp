@@ -94,6 +94,7 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         ++cost.look_ups;
         break;
       case OpKind::range_get:
+      case OpKind::range_get_reverse:
         cost.stored_bytes += result_bytes_max;
         cost.kept_bytes +=
             std::min(result_bytes_max, columns.range_limit[key] * (kItem + engine::kKeyBytesMax + kept_value));

@@ -70,28 +70,32 @@ void Reader::fill(const ScanRequest& request, bool older, ScanPage* page) const 
   const std::uint64_t bytes_max = std::min(request.bytes_max, options_.scan_bytes_max);
   std::size_t visited = 0;
   std::uint64_t bytes = kPageBytes;
-  engine_->scan(request.from, request.to, [&](const engine::RecordView& record) {
-    if (++visited > visited_max) {
-      page->more = true;
-      page->next_from = record.key;
-      return false;
-    }
+  std::string_view last;  // the last key that was passed, also one without a value
+  const auto stop_at = [&](const engine::RecordView& record) {
+    page->more = true;
+    (request.reverse ? page->next_to : page->next_from) = request.reverse ? last : record.key;
+    return false;
+  };
+  const auto visit = [&](const engine::RecordView& record) {
+    if (++visited > visited_max) return stop_at(record);
     Cell cell = record.cell;
     if (older) {
       const KeyId id = engine::hash_key(record.key, secret_);
       cell = snapshots_.cell_at(id, page->boundary).value_or(cell);
     }
-    if (type_of(cell.tag) == ValueType::absent) return true;
+    if (type_of(cell.tag) == ValueType::absent) {
+      last = record.key;
+      return true;
+    }
     bytes += kPairBytes + record.key.size();
     if (type_of(cell.tag) == ValueType::bytes) bytes += engine_->bytes_of(cell).size();
-    if (page->pairs.size() == limit || (bytes > bytes_max && !page->pairs.empty())) {
-      page->more = true;
-      page->next_from = record.key;
-      return false;
-    }
+    if (page->pairs.size() == limit || (bytes > bytes_max && !page->pairs.empty())) return stop_at(record);
     page->pairs.push_back(pair_of(*engine_, record.key, cell));
+    last = record.key;
     return true;
-  });
+  };
+  request.reverse ? engine_->scan_reverse(request.from, request.to, visit)
+                  : engine_->scan(request.from, request.to, visit);
 }
 
 Result<ScanPage> Reader::read(const ScanRequest& request, const Position& now) {

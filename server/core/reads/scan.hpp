@@ -25,6 +25,8 @@ struct ScanRequest {
   std::shared_ptr<Client> client = {};   // who reads; null: nobody in particular
   // Whose rights count when the page is read; null: the server has no logins.
   std::shared_ptr<const Login> login = {};
+  // The last pairs come first. The next page of the scan has this page's next_to as its `to`.
+  bool reverse = false;
   // Whether nobody waits for the page any more; none: not known. Any thread may call it.
   std::function<bool()> is_over = {};
 };
@@ -42,7 +44,8 @@ struct ScanPage {
   };
   std::vector<Pair> pairs;
   bool more = false;      // the range has more after this page; the page may still be empty
-  std::string next_from;  // where the next page starts, if more
+  std::string next_from;  // where the next page starts, if more; empty in reverse
+  std::string next_to;    // in reverse: where the next page ends, not included, if more
   // Not 0: the boundary is kept under this name, until a last page, or a page that does not ask to keep it.
   std::uint64_t reader = 0;
 

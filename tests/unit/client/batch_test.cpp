@@ -54,6 +54,7 @@ void add_everything(Batch* batch) {
   batch->otherwise();
   batch->range_get("a", "c", 7);
   batch->delete_range("", "", 8);
+  batch->range_get_reverse("b", "d", 9);
   batch->end();
 }
 

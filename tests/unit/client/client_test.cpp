@@ -227,6 +227,28 @@ TEST_F(ClientTest, ScanVisitsPagesAtOneBoundary) {
   EXPECT_EQ(keys, "a");
 }
 
+TEST_F(ClientTest, AReverseScanEndsEachPageWhereTheOneBeforeStopped) {
+  server_.on_scan = [&](const v1::ScanRequest& request, v1::ScanResponse* response) -> grpc::Status {
+    EXPECT_TRUE(request.reverse());
+    EXPECT_EQ(request.range().from(), "a");
+    const char key = static_cast<char>(request.range().to()[0] - 1);
+    response->add_pairs()->set_key(std::string(1, key));
+    response->set_boundary(17);
+    response->set_more(key != 'a');
+    response->set_next_to(std::string(1, key));
+    return {};
+  };
+  ScanOptions options;
+  options.reverse = true;
+  std::string keys;
+  const auto all = [&](const Pair& pair) {
+    keys += pair.key;
+    return true;
+  };
+  ASSERT_TRUE(client_->scan("a", "e", all, options));
+  EXPECT_EQ(keys, "dcba");
+}
+
 TEST_F(ClientTest, AScanThatEndsEarlyGivesItsBoundaryUp) {
   std::vector<v1::ScanRequest> requests;
   bool more = true;

@@ -61,6 +61,7 @@ TEST(History, ATransactionIsWrittenAsItWasSent) {
   batch.del(a);
   batch.range_get("a", "", 7);
   batch.delete_range("a", "b", 8);
+  batch.range_get_reverse("c", "d", 9);
   batch.end();
   Results results;
   results.columns().reset(1);
@@ -87,7 +88,8 @@ TEST(History, ATransactionIsWrittenAsItWasSent) {
              {"op": "put", "key": "a", "value": {"commit_version": true}},
              {"op": "put", "key": "a", "value": {"batch_time": true}}],
     "else": [{"op": "delete", "key": "a"}, {"op": "range_get", "from": "a", "to": "", "limit": 7},
-             {"op": "delete_range", "from": "a", "to": "b", "limit": 8}],
+             {"op": "delete_range", "from": "a", "to": "b", "limit": 8},
+             {"op": "range_get", "from": "c", "to": "d", "limit": 9, "reverse": true}],
     "outcome": null, "error": "UNAVAILABLE"})json"));
 }
 

@@ -99,6 +99,37 @@ TEST_F(InteractiveTest, ScanShowsOwnWrites) {
   EXPECT_EQ(std::get<std::string>((*pairs)[1].value), "new");
 }
 
+// The range that was read ends at the last key that was needed. Own writes count, and own deletes do not.
+TEST_F(InteractiveTest, AReverseScanGuardsWhatItHasRead) {
+  server_.on_scan = [](const v1::ScanRequest& request, v1::ScanResponse* response) -> grpc::Status {
+    EXPECT_TRUE(request.reverse());
+    for (const char* key : {"r5", "r4", "r3", "r2"}) {
+      v1::Read* read = response->add_pairs();
+      read->set_key(key);
+      read->mutable_value()->set_integer(10);
+    }
+    response->set_boundary_version(44);
+    return {};
+  };
+  const auto guarded = [&](std::size_t limit) {
+    InteractiveTransaction t(client_.get(), session_.get());
+    t.del("r5");
+    t.put("r45", std::int64_t{7});
+    std::string keys;
+    const auto pairs = t.scan_reverse("r", "s", limit);
+    EXPECT_TRUE(pairs);
+    if (!pairs) return std::string();
+    for (const Pair& pair : *pairs) keys += pair.key + " ";
+    EXPECT_EQ(t.commit().value(), CommitResult::committed);
+    return keys + server_.seen().back().columns().range_bytes();
+  };
+  EXPECT_EQ(guarded(1), "r45 r4s");
+  EXPECT_EQ(guarded(2), "r45 r4 r3s");
+  EXPECT_EQ(guarded(9), "r45 r4 r3 r2 rs") << "the whole range, because it has ended";
+  InteractiveTransaction t(client_.get(), session_.get());
+  EXPECT_EQ(t.scan_reverse("r", "s", 0).error().code, ErrorCode::invalid_argument);
+}
+
 TEST_F(InteractiveTest, AConflictNamesItsKey) {
   conflict(1, 1);
   InteractiveTransaction t(client_.get(), session_.get());

@@ -38,7 +38,8 @@ TEST(TransactionJson, WhatIsWrittenCanBeRead) {
              {"op": "put", "key": "a", "value": {"commit_version": true}},
              {"op": "put", "key": "a", "value": {"batch_time": true}}],
     "else": [{"op": "delete", "key": "a"}, {"op": "range_get", "from": "a", "to": "", "limit": 7},
-             {"op": "delete_range", "from": "a", "to": "b", "limit": 8}]})json";
+             {"op": "delete_range", "from": "a", "to": "b", "limit": 8},
+             {"op": "range_get", "from": "c", "to": "d", "limit": 9, "reverse": true}]})json";
   EXPECT_EQ(read_back(line), Json::parse(line));
 }
 
@@ -75,6 +76,7 @@ bool add_operation(v1::OperationKind kind, Batch* batch) {
     case v1::OPERATION_KIND_ADD: batch->add(batch->key("k"), std::int64_t{-4}); return true;
     case v1::OPERATION_KIND_RANGE_GET: batch->range_get("a", "b", 5); return true;
     case v1::OPERATION_KIND_DELETE_RANGE: batch->delete_range("a", "", 6); return true;
+    case v1::OPERATION_KIND_RANGE_GET_REVERSE: batch->range_get_reverse("a", "b", 5); return true;
     default: return false;
   }
 }
@@ -158,6 +160,8 @@ TEST(TransactionJson, ErrorsNameTheField) {
       {R"({"then": [{"op": "add", "key": "a", "delta": 1.5}]})", "\"delta\" is not an integer"},
       {R"({"then": [{"op": "add", "key": "a", "delta": 9223372036854775808}]})", "\"delta\" is not an integer"},
       {R"({"then": [{"op": "range_get", "from": "a"}]})", "\"limit\" is missing"},
+      {R"({"then": [{"op": "range_get", "from": "a", "limit": 1, "reverse": 1}]})", "\"reverse\" is not true or false"},
+      {R"({"then": [{"op": "delete_range", "from": "a", "limit": 1, "reverse": true}]})", "reverse"},
       {R"({"guards": [{"key": "a", "is": "eq", "value": "x"}]})", "guards[0]: \"value\" is not an integer"},
       {R"({"guards": [{"key": "a", "is": "near"}]})", "unknown guard \"is\": \"near\"; known: exists absent eq"},
       {R"({"guards": [{"key": {"b64": "*"}, "is": "exists"}]})", "\"key\" is neither"},

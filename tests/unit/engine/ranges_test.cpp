@@ -157,7 +157,9 @@ Status run_chain(std::uint64_t seed, std::uint64_t* held, std::uint64_t* failed)
           case 0: b.op(OpKind::put, some_key(), Operand::integer, 1); break;
           case 1: b.op(OpKind::del, some_key()); break;
           case 2:
-            any([&](const std::string& from, const std::string& to) { b.range_op(OpKind::range_get, from, to, 5); });
+            any([&](const std::string& from, const std::string& to) {
+              b.range_op(random() % 2 == 0 ? OpKind::range_get : OpKind::range_get_reverse, from, to, 5);
+            });
             break;
           case 3:
             any([&](const std::string& from, const std::string& to) {

@@ -24,7 +24,7 @@ KeyRange keys_with_prefix(std::string prefix);
 
 struct RoleRights {
   std::string role;
-  std::vector<KeyRange> read;   // guards, GET, RANGE_GET, Scan
+  std::vector<KeyRange> read;   // guards, GET, RANGE_GET (also in reverse), Scan
   std::vector<KeyRange> write;  // PUT, ADD, DELETE, DELETE_RANGE
   bool admin = false;           // users, roles and tokens; what others have parked
   bool metrics = false;         // the status of the server

@@ -70,6 +70,8 @@ class Batch {
   Op del(Key key);
   Op add(Key key, const Operand& delta);
   Op range_get(std::string_view from, std::string_view to, std::uint32_t limit);
+  // From the last key to the first; `limit` counts from the last one.
+  Op range_get_reverse(std::string_view from, std::string_view to, std::uint32_t limit);
   Op delete_range(std::string_view from, std::string_view to, std::uint32_t limit);
   void otherwise();  // the next operations form the else list
   void end();

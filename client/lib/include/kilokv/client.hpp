@@ -121,6 +121,7 @@ struct Pair {
 };
 struct ScanOptions {
   std::uint32_t page_pairs = 0;  // pairs in one page; 0: the server's limit
+  bool reverse = false;          // from the last key to the first
   CallOptions call = {};
 };
 struct ScanPosition {

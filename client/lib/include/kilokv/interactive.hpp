@@ -42,6 +42,9 @@ class InteractiveTransaction {
   // Reads many keys in few calls. Each call reads its keys at one moment.
   Expected<std::vector<Value>> get_many(const std::vector<std::string>& keys);
   Expected<std::vector<Pair>> scan(std::string_view from, std::string_view to);
+  // The last `limit` pairs of [from, to), from the last key to the first; `limit` is at least 1. Only the part of the
+  // range that was read must be unchanged at the commit.
+  Expected<std::vector<Pair>> scan_reverse(std::string_view from, std::string_view to, std::size_t limit);
   void put(std::string_view key, std::int64_t value);
   void put(std::string_view key, std::string_view bytes);
   void del(std::string_view key);

@@ -41,6 +41,8 @@ class ByteValues : public engine::Engine {
   void release(Cell) override {}
   engine::RecordView find(std::string_view) const override { return {}; }
   void scan(std::string_view, std::string_view, const std::function<bool(const engine::RecordView&)>&) const override {}
+  void scan_reverse(std::string_view, std::string_view,
+                    const std::function<bool(const engine::RecordView&)>&) const override {}
   Status load(std::string_view, Version, ValueType, std::int64_t, std::string_view) override { return {}; }
   void prefetch(std::string_view) override {}
   void drop_tombstones(Version, const std::function<void(std::string_view)>&, std::size_t) override {}

@@ -169,7 +169,8 @@ class RandomTransaction {
       case 1: return b.op(OpKind::put, b.key(name()), Operand::bytes, b.value(pick(2) == 0 ? "text" : ""));
       case 2: return b.op(OpKind::put, b.key(name()), Operand::commit_version);
       case 3: return b.op(OpKind::del, b.key(name()));
-      case 4: return b.range_op(OpKind::range_get, from(), to(), 1 + pick(6));
+      case 4:
+        return b.range_op(pick(2) == 0 ? OpKind::range_get : OpKind::range_get_reverse, from(), to(), 1 + pick(6));
       case 5: return b.range_op(OpKind::delete_range, from(), to(), 1 + pick(3));
       default: return b.op(OpKind::add, b.key(name()), Operand::integer, static_cast<std::int64_t>(pick(9)) - 4);
     }

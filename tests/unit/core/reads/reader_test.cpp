@@ -135,5 +135,43 @@ TEST_F(ReaderTest, AmongDeletedKeysAPageEndsShort) {
   EXPECT_EQ(integers(read({page->next_from, "", 0, {}})), (Pairs{{"k9", 1}}));
 }
 
+// The same in reverse. The next page ends where this one has stopped.
+TEST_F(ReaderTest, AReverseScanGoesFromTheLastKeyToTheFirst) {
+  for (const char* key : {"a", "b", "c", "d", "e"}) add(key, 1);
+  ScanRequest request{"a", "e", 2, {}, true};
+  request.reverse = true;
+  const Result<ScanPage> first = read(request);
+  EXPECT_EQ(integers(first), (Pairs{{"d", 1}, {"c", 1}}));
+  EXPECT_TRUE(first->more);
+  EXPECT_EQ(first->next_to, "c");
+  EXPECT_EQ(first->next_from, "");
+  add("b", 5);
+  erase("a");
+  add("aa", 1);
+  request = {"a", first->next_to, 2, first->boundary, true, first->reader};
+  request.reverse = true;
+  const Result<ScanPage> last = read(request);
+  EXPECT_EQ(integers(last), (Pairs{{"b", 1}, {"a", 1}})) << "at the boundary of the first page";
+  EXPECT_FALSE(last->more);
+  EXPECT_EQ(last->next_to, "");
+  request = {"", "", 1, {}};
+  request.reverse = true;
+  EXPECT_EQ(integers(read(request)), (Pairs{{"e", 1}}));
+}
+
+TEST_F(ReaderTest, AmongDeletedKeysAReversePageEndsShort) {
+  options.scan_pairs_max = 2;
+  for (int i = 0; i < 10; ++i) add("k" + std::to_string(i), 1);
+  for (int i = 1; i < 10; ++i) erase("k" + std::to_string(i));
+  ScanRequest request{"", "", 0, {}};
+  request.reverse = true;
+  const Result<ScanPage> page = read(request);
+  EXPECT_TRUE(page->pairs.empty());
+  EXPECT_TRUE(page->more);
+  EXPECT_EQ(page->next_to, "k2") << "after four records for each pair that it may have: k9 to k2";
+  request.to = page->next_to;
+  EXPECT_EQ(integers(read(request)), (Pairs{{"k0", 1}}));
+}
+
 }  // namespace
 }  // namespace kilokv::server

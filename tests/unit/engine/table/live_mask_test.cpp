@@ -21,6 +21,12 @@ void expect_equal(const LiveMask& mask, const std::vector<bool>& flags) {
         next == flags.end() ? LiveMask::kPositions : static_cast<std::size_t>(next - flags.begin());
     ASSERT_TRUE(mask.next(i) == expected);
   }
+  std::size_t last = LiveMask::kPositions;
+  for (std::size_t i = 0; i <= flags.size(); ++i) {
+    ASSERT_TRUE(mask.previous(i) == last);
+    if (i < flags.size() && flags[i]) last = i;
+  }
+  ASSERT_TRUE(mask.previous(LiveMask::kPositions) == last);
   ASSERT_TRUE(mask.count() == live);
   ASSERT_TRUE(mask.next(LiveMask::kPositions) == LiveMask::kPositions);
 }

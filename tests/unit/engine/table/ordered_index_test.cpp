@@ -81,7 +81,7 @@ class Index {
       versions.push_back(at->second.version);
       if (at->second.live) live.push_back(at->first);
     }
-    std::vector<std::string> seen, seen_live;
+    std::vector<std::string> seen, seen_live, seen_reverse, seen_live_reverse;
     const auto into = [](std::vector<std::string>* keys) {
       return [keys](std::uint32_t, std::string_view key) {
         keys->emplace_back(key);
@@ -93,6 +93,18 @@ class Index {
     index_.scan_live(from, to, into(&seen_live));
     ASSERT_TRUE(seen == all);
     ASSERT_TRUE(seen_live == live);
+    index_.scan_reverse(from, to, into(&seen_reverse));
+    ASSERT_TRUE(std::equal(seen_reverse.begin(), seen_reverse.end(), all.rbegin(), all.rend()));
+    index_.scan_live_reverse(from, to, into(&seen_live_reverse));
+    ASSERT_TRUE(std::equal(seen_live_reverse.begin(), seen_live_reverse.end(), live.rbegin(), live.rend()));
+    if (!live.empty()) {  // it ends when it is told
+      std::size_t left = 1 + live.size() / 2;
+      index_.scan_live_reverse(from, to, [&](std::uint32_t, std::string_view key) {
+        --left;
+        return key > live[live.size() / 2];
+      });
+      ASSERT_TRUE(left == 1 + live.size() / 2 - (live.size() - live.size() / 2));
+    }
     const Version since = version_ - version_ / 4;
     std::vector<std::string> newer;
     index_.scan(

@@ -182,7 +182,8 @@ class Chain {
       for (std::uint64_t i = random_.below(3); i > 0; --i) {
         if (random_.chance(0.5)) {
           with_range([&](const std::string& from, const std::string& to) {
-            builder_.range_op(OpKind::range_get, from, to, static_cast<std::uint32_t>(1 + random_.below(20)));
+            builder_.range_op(random_.chance(0.5) ? OpKind::range_get : OpKind::range_get_reverse, from, to,
+                              static_cast<std::uint32_t>(1 + random_.below(20)));
           });
         } else if (random_.chance(grows ? 0.1 : 0.9)) {
           with_range([&](const std::string& from, const std::string& to) {

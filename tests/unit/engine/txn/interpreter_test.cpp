@@ -261,6 +261,27 @@ TEST(ranges) {
   EXPECT_EQ(bench.written(), "b=-@100 bb=1@100 bb=-@100 c=-@100");
 }
 
+TEST(ranges_in_reverse) {
+  Bench bench;
+  for (const char* key : {"a", "b", "c", "d", "e"}) bench.load(key, key[0], 5);
+  bench.add([](ColumnsBuilder& b) {
+    b.op(OpKind::del, b.key("c"));
+    b.op(OpKind::put, b.key("cc"), Operand::integer, 1);
+    b.range_op(OpKind::range_get_reverse, "b", "e", 2);   // d, cc (own); the limit counts live keys, from the end
+    b.range_op(OpKind::range_get_reverse, "", "cc", 9);   // b, a: the end is not in the range
+    b.range_op(OpKind::range_get_reverse, "d", "", 9);    // e, d: the beginning is
+    b.range_op(OpKind::range_get_reverse, "c", "cc", 9);  // nothing
+  });
+  EXPECT_TRUE(bench.run().ok());
+  std::string keys;
+  for (std::size_t i = 0; i < bench.results.pair_cell.size(); ++i) {
+    keys += std::string(bench.results.pair_key(i)) + (bench.results.pair_flags[i] != 0 ? "* " : " ");
+  }
+  EXPECT_EQ(keys, "d cc* b a e d ");
+  EXPECT_EQ(bench.results.range_begin[3], bench.results.range_end[3]);
+  EXPECT_EQ(bench.written(), "c=-@100 cc=1@100");
+}
+
 TEST(range_guards_see_deletes_and_the_floor) {
   Bench bench;
   bench.load("a", 1, 5);
