@@ -13,7 +13,7 @@
 namespace kilokv::server {
 
 enum class KeyUse : std::uint8_t {
-  read,          // by a guard, or by a GET or RANGE_GET
+  read,          // by a guard, by a GET, or by a range that is read
   write,         // by a PUT, ADD, DELETE or DELETE_RANGE
   failed_guard,  // the guard that decided a transaction was false
   wait,          // a transaction waits for a guard on the key; again each time it was tried again without success

@@ -81,6 +81,7 @@ void fill_page(const ScanPage& page, v1::ScanResponse* message) {
   message->set_more(page.more);
   message->set_next_from(page.next_from);
   message->set_next_to(page.next_to);
+  message->set_reverse(page.reverse);
   if (page.reader != 0) message->set_reader(&page.reader, sizeof page.reader);
   message->mutable_pairs()->Reserve(static_cast<int>(page.pairs.size()));
   for (const ScanPage::Pair& pair : page.pairs) {

@@ -144,6 +144,7 @@ const std::vector<Transaction>& transactions() {
   static const std::vector<Transaction> all = {
       {"GET", Need::read, [](Batch* b) { b->get(b->key("k/1")); }},
       {"RANGE_GET", Need::read, [](Batch* b) { b->range_get("k/", "k0", 10); }},
+      {"RANGE_GET_REVERSE", Need::read, [](Batch* b) { b->range_get_reverse("k/", "k0", 10); }},
       {"PUT", Need::write, [](Batch* b) { b->put(b->key("k/1"), std::int64_t{1}); }},
       {"ADD", Need::write, [](Batch* b) { b->add(b->key("k/1"), std::int64_t{1}); }},
       {"DELETE", Need::write, [](Batch* b) { b->del(b->key("k/2")); }},
@@ -172,6 +173,7 @@ const std::vector<Transaction>& transactions() {
        }},
       {"GET of a key outside", Need::nobody_has, [](Batch* b) { b->get(b->key("other")); }},
       {"PUT of a key outside", Need::nobody_has, [](Batch* b) { b->put(b->key("other"), std::int64_t{1}); }},
+      {"RANGE_GET_REVERSE beyond", Need::nobody_has, [](Batch* b) { b->range_get_reverse("k/", "k1", 10); }},
       {"RANGE_GET beyond", Need::nobody_has, [](Batch* b) { b->range_get("k/", "k1", 10); }},
       {"DELETE_RANGE without an end", Need::nobody_has, [](Batch* b) { b->delete_range("k/", "", 10); }},
   };

@@ -175,9 +175,15 @@ class RemoteClient final : public Client {
     request.set_reverse(options.reverse);
     v1::ScanResponse page;
     do {
-      const Error error =
-          call("Scan", options.call, [&](auto* stub, auto* context) { return stub->Scan(context, request, &page); });
+      Error error = read_page(request, options.call, &page);
+      if (error.field == "limit" && request.limit() != 0) {  // more than the server has in a page
+        request.set_limit(0);
+        error = read_page(request, options.call, &page);
+      }
       if (error) return error;
+      if (options.reverse && !page.reverse()) {
+        return make_error(ErrorCode::unimplemented, "the server does not know reverse scans");
+      }
       for (v1::Read& read : *page.mutable_pairs()) {
         if (visit(to_pair(&read))) continue;
         if (!page.reader().empty()) give_up_boundary(page, options.call, &request);
@@ -288,8 +294,11 @@ class RemoteClient final : public Client {
     request->set_keep_boundary(false);
     request->set_limit(1);
     v1::ScanResponse last;
-    static_cast<void>(
-        call("Scan", options, [&](auto* stub, auto* context) { return stub->Scan(context, *request, &last); }));
+    static_cast<void>(read_page(*request, options, &last));
+  }
+
+  Error read_page(const v1::ScanRequest& request, const CallOptions& options, v1::ScanResponse* page) {
+    return call("Scan", options, [&](auto* stub, auto* context) { return stub->Scan(context, request, page); });
   }
 
   // Cuts the range of the request to what comes after the page.

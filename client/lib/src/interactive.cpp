@@ -195,28 +195,32 @@ Expected<std::vector<Pair>> InteractiveTransaction::scan_reverse(std::string_vie
                                                                  std::size_t limit) {
   if (Error error = state_->check_open()) return error;
   if (limit == 0) return make_error(ErrorCode::invalid_argument, "the limit of a scan is 0; at least 1 is needed");
-  constexpr std::size_t kPagePairsMax = 10'000;
+  const auto is_deleted = [](const Value& value) { return std::holds_alternative<std::monostate>(value); };
+  std::size_t page_pairs = limit;
+  for (auto own = state_->writes.lower_bound(from); own != state_->writes.end() && in_range(own->first, from, to);
+       ++own) {
+    if (is_deleted(own->second)) ++page_pairs;  // the server has it still
+  }
   std::vector<Pair> pairs;
-  std::size_t seen = 0;     // pairs that this transaction has not deleted
-  std::string begin(from);  // of what was read
+  std::size_t seen = 0;  // pairs that this transaction has not deleted
   ScanOptions options;
   options.reverse = true;
-  options.page_pairs = static_cast<std::uint32_t>(std::min(limit, kPagePairsMax));
+  options.page_pairs = static_cast<std::uint32_t>(std::min<std::size_t>(page_pairs, UINT32_MAX));
   options.call = state_->options;
   const auto collect = [&](const Pair& pair) {
     const auto own = state_->writes.find(pair.key);
-    if (own == state_->writes.end() || !std::holds_alternative<std::monostate>(own->second)) ++seen;
+    if (own == state_->writes.end() || !is_deleted(own->second)) ++seen;
     pairs.push_back(pair);
-    if (seen < limit) return true;
-    begin = pair.key;
-    return false;
+    return seen < limit;
   };
   const auto position = state_->client->scan(from, to, collect, options);
   if (!position) return position.error();
-  state_->ranges.push_back({begin, std::string(to), position->boundary_version});
-  std::vector<Pair> merged = state_->merge_writes(std::move(pairs), begin, to);
+  std::vector<Pair> merged = state_->merge_writes(std::move(pairs), from, to);
   std::reverse(merged.begin(), merged.end());
   if (merged.size() > limit) merged.resize(limit);
+  // What is before the last pair of a full answer does not matter.
+  const std::string begin = merged.size() == limit ? merged.back().key : std::string(from);
+  state_->ranges.push_back({begin, std::string(to), position->boundary_version});
   return merged;
 }
 

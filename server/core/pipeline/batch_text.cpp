@@ -23,7 +23,7 @@ struct OpNames {
 constexpr std::string_view kGuardNames[] = {
     "", "exists", "absent", "eq", "ne", "lt", "le", "gt", "ge", "version", "unchanged", "bytes_eq", "range_unchanged"};
 constexpr OpNames kOpNames[] = {{"", ""},         {"get", ""},       {"put", "value"},     {"delete", ""},
-                                {"add", "delta"}, {"range_get", ""}, {"delete_range", ""}, {"range_get_reverse", ""}};
+                                {"add", "delta"}, {"range_get", ""}, {"delete_range", ""}, {"range_get", ""}};
 static_assert(std::size(kGuardNames) == engine::kGuardKindMax + 1 && std::size(kOpNames) == engine::kOpKindMax + 1);
 
 // Whether the operand has a name where the kind has an operand, and only there.
@@ -132,7 +132,8 @@ class TransactionText {
     const OpNames& names = kOpNames[columns_.op_kind[i]];
     const std::string text = "{\"op\": \"" + std::string(names.op) + '"';
     if (uses_range(kind)) {
-      return text + range(index) + ", \"limit\": " + std::to_string(columns_.range_limit[index]) + '}';
+      return text + range(index) + ", \"limit\": " + std::to_string(columns_.range_limit[index]) +
+             (is_reverse(kind) ? ", \"reverse\": true}" : "}");
     }
     if (takes_operand(kind)) {
       return text + key(index) + ", \"" + std::string(names.operand) + "\": " + operand(i) + '}';

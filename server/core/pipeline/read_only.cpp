@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/txn/program.hpp"
+#include "engine/txn/kinds.hpp"
 
 namespace kilokv::server {
 namespace {

@@ -101,6 +101,7 @@ void Reader::fill(const ScanRequest& request, bool older, ScanPage* page) const 
 Result<ScanPage> Reader::read(const ScanRequest& request, const Position& now) {
   ScanPage page;
   page.boundary = request.boundary.value_or(now.batch);
+  page.reverse = request.reverse;
   page.boundary_version = now.next_version - 1;
   page.batch_time_us = now.time_us;
   const bool older = page.boundary != now.batch;

@@ -45,6 +45,7 @@ struct ScanPage {
   std::vector<Pair> pairs;
   bool more = false;      // the range has more after this page; the page may still be empty
   std::string next_from;  // where the next page starts, if more; empty in reverse
+  bool reverse = false;   // as in the request
   std::string next_to;    // in reverse: where the next page ends, not included, if more
   // Not 0: the boundary is kept under this name, until a last page, or a page that does not ask to keep it.
   std::uint64_t reader = 0;

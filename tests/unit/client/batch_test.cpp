@@ -103,10 +103,10 @@ TEST(Batch, OptionalColumnsAreFilledInFromTheFirstTransactionOn) {
   ASSERT_EQ(c.else_ends_size(), 3);
   EXPECT_EQ(c.else_ends(0), 2u);
   EXPECT_EQ(c.then_ends(1), 9u);
-  EXPECT_EQ(c.else_ends(1), 11u);
-  EXPECT_EQ(c.then_ends(2), 13u);
-  EXPECT_EQ(c.else_ends(2), 13u);
-  EXPECT_EQ(c.operation_operand().size(), 13u);
+  EXPECT_EQ(c.else_ends(1), 12u);
+  EXPECT_EQ(c.then_ends(2), 14u);
+  EXPECT_EQ(c.else_ends(2), 14u);
+  EXPECT_EQ(c.operation_operand().size(), 14u);
   EXPECT_EQ(batch.columns().range_from(1), "a");
   EXPECT_EQ(batch.columns().range_to(1), "c");
   EXPECT_EQ(batch.columns().range_to(2), "");
@@ -143,7 +143,10 @@ TEST(Batch, RowsSayTheSame) {
   EXPECT_TRUE(t.then(4).operand().commit_version());
   EXPECT_TRUE(t.then(5).operand().batch_time());
   EXPECT_FALSE(t.then(6).has_operand());
-  ASSERT_EQ(t.else__size(), 2);
+  ASSERT_EQ(t.else__size(), 3);
+  EXPECT_EQ(t.else_(2).kind(), v1::OPERATION_KIND_RANGE_GET_REVERSE);
+  EXPECT_EQ(t.else_(2).range().from(), "b");
+  EXPECT_EQ(t.else_(2).limit(), 9u);
   EXPECT_EQ(t.else_(0).limit(), 7u);
   EXPECT_EQ(t.else_(0).range().to(), "c");
 }

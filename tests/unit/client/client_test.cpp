@@ -236,6 +236,7 @@ TEST_F(ClientTest, AReverseScanEndsEachPageWhereTheOneBeforeStopped) {
     response->set_boundary(17);
     response->set_more(key != 'a');
     response->set_next_to(std::string(1, key));
+    response->set_reverse(true);
     return {};
   };
   ScanOptions options;
@@ -247,6 +248,25 @@ TEST_F(ClientTest, AReverseScanEndsEachPageWhereTheOneBeforeStopped) {
   };
   ASSERT_TRUE(client_->scan("a", "e", all, options));
   EXPECT_EQ(keys, "dcba");
+  std::string last_to;
+  server_.on_scan = [&](const v1::ScanRequest& request, v1::ScanResponse* response) -> grpc::Status {
+    last_to = request.range().to();
+    response->add_pairs()->set_key("d");
+    response->set_boundary(17);
+    response->set_more(true);
+    response->set_next_to("d");
+    response->set_reverse(true);
+    if (request.keep_boundary()) response->set_reader("8 random");
+    return {};
+  };
+  ASSERT_TRUE(client_->scan(
+      "a", "e", [](const Pair&) { return false; }, options));
+  EXPECT_EQ(last_to, "d") << "the call that gives the boundary up";
+  server_.on_scan = [](const v1::ScanRequest&, v1::ScanResponse* response) -> grpc::Status {
+    response->add_pairs()->set_key("a");
+    return {};
+  };
+  EXPECT_EQ(client_->scan("a", "e", all, options).error().code, ErrorCode::unimplemented) << "an older server";
 }
 
 TEST_F(ClientTest, AScanThatEndsEarlyGivesItsBoundaryUp) {

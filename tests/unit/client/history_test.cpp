@@ -20,7 +20,7 @@ Json parse_line(const std::string& line) {
 TEST(History, HeaderListsThePairsThatWereThere) {
   const std::vector<Pair> initial = {{"a", std::int64_t{-5}, 3}, {"\x01\xff", std::string("x\0", 2), 4}};
   const Json header = parse_line(history_header(R"({"seed": 1})", initial));
-  EXPECT_EQ(header["format"], "kilokv-history-1");
+  EXPECT_EQ(header["format"], "kilokv-history-2");
   EXPECT_EQ(header["config"]["seed"], 1);
   EXPECT_EQ(header["initial"], Json::parse(R"([{"key": "a", "value": -5, "version": 3},
       {"key": {"b64": "Af8="}, "value": {"b64": "eAA="}, "version": 4}])"));

@@ -99,7 +99,7 @@ TEST_F(InteractiveTest, ScanShowsOwnWrites) {
   EXPECT_EQ(std::get<std::string>((*pairs)[1].value), "new");
 }
 
-// The range that was read ends at the last key that was needed. Own writes count, and own deletes do not.
+// From the last pair of the answer on. Own writes count, and own deletes do not.
 TEST_F(InteractiveTest, AReverseScanGuardsWhatItHasRead) {
   server_.on_scan = [](const v1::ScanRequest& request, v1::ScanResponse* response) -> grpc::Status {
     EXPECT_TRUE(request.reverse());
@@ -109,6 +109,7 @@ TEST_F(InteractiveTest, AReverseScanGuardsWhatItHasRead) {
       read->mutable_value()->set_integer(10);
     }
     response->set_boundary_version(44);
+    response->set_reverse(true);
     return {};
   };
   const auto guarded = [&](std::size_t limit) {
@@ -123,8 +124,9 @@ TEST_F(InteractiveTest, AReverseScanGuardsWhatItHasRead) {
     EXPECT_EQ(t.commit().value(), CommitResult::committed);
     return keys + server_.seen().back().columns().range_bytes();
   };
-  EXPECT_EQ(guarded(1), "r45 r4s");
-  EXPECT_EQ(guarded(2), "r45 r4 r3s");
+  EXPECT_EQ(guarded(1), "r45 r45s");
+  EXPECT_EQ(guarded(2), "r45 r4 r4s");
+  EXPECT_EQ(guarded(4), "r45 r4 r3 r2 r2s");
   EXPECT_EQ(guarded(9), "r45 r4 r3 r2 rs") << "the whole range, because it has ended";
   InteractiveTransaction t(client_.get(), session_.get());
   EXPECT_EQ(t.scan_reverse("r", "s", 0).error().code, ErrorCode::invalid_argument);

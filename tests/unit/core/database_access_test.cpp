@@ -76,6 +76,8 @@ TEST_F(DatabaseAccessTest, GuardsReadsAndWritesNeedTheirRights) {
            {"delete", true, one([](B& b) { b.op(OpKind::del, b.key("w1")); })},
            {"delete other", false, one([](B& b) { b.op(OpKind::del, b.key("r1")); })},
            {"range get", true, one([](B& b) { b.range_op(OpKind::range_get, "r1", "s", 10); })},
+           {"reverse", true, one([](B& b) { b.range_op(OpKind::range_get_reverse, "r1", "s", 10); })},
+           {"reverse beyond", false, one([](B& b) { b.range_op(OpKind::range_get_reverse, "r1", "s0", 10); })},
            {"range get beyond", false, one([](B& b) { b.range_op(OpKind::range_get, "r1", "s0", 10); })},
            {"range get without end", false, one([](B& b) { b.range_op(OpKind::range_get, "r1", "", 10); })},
            {"delete range", true, one([](B& b) { b.range_op(OpKind::delete_range, "w", "x", 10); })},

@@ -118,16 +118,17 @@ TEST(DigestTest, ValuesLargerThanABlockCount) {
 
 // Here no bytes of ranges exist, and no pointer to them. A sanitizer sees what becomes of it.
 TEST(DigestTest, ARangeOfAllKeysHasADigest) {
-  const auto range = [](std::string_view to) {
+  const auto range = [](std::string_view to, OpKind kind = OpKind::range_get) {
     TransactionColumns columns;
     ColumnsBuilder builder(&columns, kSecret);
     builder.begin(0, 0);
-    builder.range_op(OpKind::range_get, "", to, 10);
+    builder.range_op(kind, "", to, 10);
     builder.end();
     return digest_of(columns);
   };
   EXPECT_EQ(range(""), range(""));
   EXPECT_NE(range(""), range("a"));
+  EXPECT_NE(range("a"), range("a", OpKind::range_get_reverse));
 }
 
 // Digests are in the log: a change of the serialization would refuse retries of older requests.

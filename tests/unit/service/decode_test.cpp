@@ -66,8 +66,8 @@ TEST(DecodeRows, RefusesUnknownKinds) {
                  "1 to 12", "99");
   expect_refused(try_decode(with_guard(v1::GUARD_KIND_UNSPECIFIED, "k")), "transactions[0].guards[0].kind", "1 to 12",
                  "0");
-  expect_refused(try_decode(with_then(static_cast<v1::OperationKind>(7), "k")), "transactions[0].then[0].kind",
-                 "1 to 6", "7");
+  expect_refused(try_decode(with_then(static_cast<v1::OperationKind>(8), "k")), "transactions[0].then[0].kind",
+                 "1 to 7", "8");
   v1::Transaction transaction = with_guard(v1::GUARD_KIND_EXISTS, "k");
   transaction.mutable_guards(0)->set_on_false(static_cast<v1::OnFalse>(2));
   expect_refused(try_decode(transaction), "transactions[0].guards[0].on_false", "ON_FALSE_WAIT", "2");

@@ -120,9 +120,9 @@ struct Pair {
   std::uint64_t version = 0;
 };
 struct ScanOptions {
-  std::uint32_t page_pairs = 0;  // pairs in one page; 0: the server's limit
-  bool reverse = false;          // from the last key to the first
+  std::uint32_t page_pairs = 0;  // pairs in one page, at most the server's limit; 0: the server's limit
   CallOptions call = {};
+  bool reverse = false;  // from the last key to the first; unimplemented if the server does not know it
 };
 struct ScanPosition {
   std::uint64_t boundary = 0, boundary_version = 0;

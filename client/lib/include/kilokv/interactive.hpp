@@ -52,7 +52,7 @@ class InteractiveTransaction {
   // Ends the transaction. After a `conflict` or an error the object can only be destroyed.
   Expected<CommitResult> commit();
   std::optional<std::uint64_t> version() const;  // the commit version, after a commit that wrote
-  std::string conflicting_key() const;           // after a conflict; for a scan, the start of its range
+  std::string conflicting_key() const;           // after a conflict; for a scan, the start of the range that it guards
 
   // Runs `body` in a new transaction until it commits. An Error from `body` or from commit() ends the loop. After
   // attempts_max conflicts it returns `aborted`, and names the key of the last conflict.

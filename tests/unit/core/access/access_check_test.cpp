@@ -46,6 +46,8 @@ TEST(AccessCheckTest, RefusalsNameTheKey) {
          "transactions[0].then[1]: user \"alice\" has no read right to the key \"w/1\"");
   expect([](auto& b) { b.range_op(OpKind::range_get, "q", "s", 1); },
          "transactions[0].then[0]: user \"alice\" has no read right to all keys of its range");
+  expect([](auto& b) { b.range_op(OpKind::range_get_reverse, "q", "s", 1); },
+         "transactions[0].then[0]: user \"alice\" has no read right to all keys of its range");
   expect([](auto& b) { b.guard(GuardKind::greater_equal, engine::OnFalse::fail, b.key("g"), 0, b.key("r/1")); },
          "transactions[0].guards[0]: user \"alice\" has no read right to the key \"g\"");
   expect([](auto& b) { b.guard(GuardKind::greater_equal, engine::OnFalse::fail, b.key("r/1"), 0, b.key("other")); },

@@ -23,6 +23,7 @@ TEST(BatchText, HoldsTheStateAndTheTransactions) {
   b.op(OpKind::put, b.key("b"), Operand::get_negated, 0);
   b.begin_else();
   b.range_op(OpKind::delete_range, "a", "c", 3);
+  b.range_op(OpKind::range_get_reverse, "d", "e", 4);
   b.end();
   b.begin(0, 5000);
   b.guard(engine::GuardKind::bytes_equal, engine::OnFalse::fail, b.key("a"), b.value("hi"));
@@ -48,7 +49,8 @@ TEST(BatchText, HoldsTheStateAndTheTransactions) {
       R"({"is": "lt", "key": "a", "other": "b", "when_false": "fail"}, )"
       R"({"is": "range_unchanged", "from": "a", "to": "", "version": 9, "when_false": "fail"}], )"
       R"("then": [{"op": "get", "key": "a"}, {"op": "put", "key": "b", "value": {"get": 0, "negate": true}}], )"
-      R"("else": [{"op": "delete_range", "from": "a", "to": "c", "limit": 3}]})"
+      R"("else": [{"op": "delete_range", "from": "a", "to": "c", "limit": 3}, )"
+      R"({"op": "range_get", "from": "d", "to": "e", "limit": 4, "reverse": true}]})"
       "\n"
       R"({"precedence": 0, "wait_timeout_ms": 0.000, "guards": [)"
       R"({"is": "bytes_eq", "key": "a", "value": {"b64": "aGk="}, "when_false": "fail"}], )"
