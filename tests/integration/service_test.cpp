@@ -120,7 +120,7 @@ class GarbageTest : public testing::Test {
 TEST_F(GarbageTest, UnknownEnum) {
   v1::Transaction transaction = add("k", 1);
   transaction.mutable_then(0)->set_kind(static_cast<v1::OperationKind>(42));
-  expect_refused(transaction, "transactions[0].then[0].kind", "1 to 6", "42", "");
+  expect_refused(transaction, "transactions[0].then[0].kind", "1 to 7", "42", "");
 }
 
 TEST_F(GarbageTest, LongKey) {

@@ -228,7 +228,7 @@ TEST(DecodeRows, NamesTheTransaction) {
   v1::TransactionRows rows;
   for (int i = 0; i < 4; ++i) *rows.add_transactions() = test::transfer("a", "b", 1);
   rows.mutable_transactions(3)->add_else_()->set_kind(v1::OPERATION_KIND_UNSPECIFIED);
-  expect_refused(try_decode(rows), "transactions[3].else[0].kind", "1 to 6", "0");
+  expect_refused(try_decode(rows), "transactions[3].else[0].kind", "1 to 7", "0");
 }
 
 // A newer client may send a part that this server would have to heed.
