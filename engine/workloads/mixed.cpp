@@ -9,7 +9,8 @@ Mixed::Mixed(std::uint64_t keys, const MixedOptions& options, std::uint64_t seed
     : keys_(std::min(keys, kKeysMax)),
       guard_kinds_(guard_kinds(options.ranges)),
       op_kinds_(op_kinds(options.ranges)),
-      random_(seed) {
+      random_(seed),
+      direction_(~seed) {
   std::erase(op_kinds_, OpKind::range_get_reverse);
 }
 

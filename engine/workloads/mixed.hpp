@@ -109,7 +109,7 @@ class Mixed {
     std::int64_t last_get = -1;  // index of an earlier GET of this list
     for (std::uint64_t i = 0; i < count; ++i) {
       OpKind kind = op_kinds_[random_.below(op_kinds_.size())];
-      if (kind == OpKind::range_get && random_.chance(0.5)) kind = OpKind::range_get_reverse;
+      if (kind == OpKind::range_get && direction_.chance(0.5)) kind = OpKind::range_get_reverse;
       if (uses_range(kind)) {
         const Range range = draw_range();
         const auto limit = static_cast<std::uint32_t>(1 + random_.below(kind != OpKind::delete_range ? 8 : 2));
@@ -150,6 +150,7 @@ class Mixed {
   std::vector<GuardKind> guard_kinds_;
   std::vector<OpKind> op_kinds_;  // without range_get_reverse, which takes the place of half of the range_get
   Random random_;
+  Random direction_;  // of its own, so that a seed draws all else as it did before there were directions
   std::uint64_t transactions_ = 0;
   std::string bytes_;
 };

@@ -189,7 +189,7 @@ TEST(pipelined_equals_the_referee) {
                                           },
                                           true, transactions_max});
     // Most batches have ranges or precedences.
-    if (runs_all()) EXPECT_TRUE(coverage.pipelined_batches > (transactions_max == 40 ? 100u : 5u));
+    if (runs_all()) EXPECT_TRUE(coverage.pipelined_batches > (transactions_max == 40 ? 100u : 10u));
   }
 }
 
