@@ -21,7 +21,8 @@
 // Now and then it tries those strategies that were not timed yet, then all others in turn. While the others stay
 // slower, tries become rarer. They are so rare that they cost about a hundredth of the time. A try costs what its
 // batches take more than the strategy at hand would take for them. A strategy is tried at once when the times that are
-// known say that it is clearly cheaper than the strategy at hand. Such a try does not put off the others.
+// known say that it is clearly cheaper than the strategy at hand. Its time is known anew then, so a try in vain is not
+// repeated.
 //
 // Not thread-safe.
 #pragma once
@@ -128,7 +129,8 @@ class StrategyChoice {
    public:
     void add(Time time) { times_[added_++ % kRecent] = time; }
     std::size_t size() const { return std::min(added_, kRecent); }
-    // Of both times, each by itself. The larger one of the two in the middle. Zero without batches.
+    // The median of the wall times, and that of the helpers' times. If two are in the middle, the larger one
+    // counts. Both are zero if there is no batch.
     Time median() const {
       return {median_of([](const Time& time) { return time.wall; }),
               median_of([](const Time& time) { return time.helpers; })};
@@ -167,7 +169,6 @@ class StrategyChoice {
     // times of both; what all batches of the try cost, for each transaction.
     std::uint32_t try_left = 0, check_left = 0;
     std::size_t tried = 0;
-    bool is_planned = false;  // it is the try of which until_try tells
     Recent of_tried, of_check;
     double try_cost = 0;
     double planned_busy = 0;  // `busy` when the next try was planned
@@ -179,9 +180,8 @@ class StrategyChoice {
       }
       return cheapest;
     }
-    void begin_try(std::size_t strategy, bool planned) {
+    void begin_try(std::size_t strategy) {
       tried = strategy;
-      is_planned = planned;
       try_left = check_left = kTryBatches;
       of_tried = of_check = {};
       try_cost = 0;
@@ -196,10 +196,10 @@ class StrategyChoice {
     }
     const std::size_t cheapest = kind->cheapest(busy);
     if (kind->until_try == 0) {
-      kind->begin_try(next_to_try(*kind), true);
+      kind->begin_try(next_to_try(*kind));
     } else if (kind->since_try == kIntervalMin &&
                kind->times[cheapest].cost(busy) < kClearlyCheaper * kind->times[kind->current].cost(busy)) {
-      kind->begin_try(cheapest, false);
+      kind->begin_try(cheapest);
     } else {
       --kind->until_try;
       kind->since_try = std::min(kind->since_try + 1, kIntervalMin);
@@ -212,8 +212,7 @@ class StrategyChoice {
     const double extra = at_hand > 0 ? std::max(kind->try_cost / at_hand - kTryBatches, 0.0) : 0;  // batches
     kind->times[kind->tried] = kind->of_tried.median();
     kind->times[kind->current] = kind->of_check.median();
-    const bool changes = kind->times[kind->tried].cost(busy) < at_hand;
-    if (changes) {
+    if (kind->times[kind->tried].cost(busy) < at_hand) {
       std::swap(kind->current, kind->tried);
       kind->of_current = kind->of_tried;
       kind->interval = kIntervalMin;
@@ -223,7 +222,6 @@ class StrategyChoice {
       if (kind->of_tried.least_cost(busy) >= at_hand) kind->interval = std::min(2 * kind->interval, kIntervalMax);
     }
     kind->since_try = 0;
-    if (!changes && !kind->is_planned) return;
     kind->planned_busy = busy;
     kind->until_try =
         std::max(kind->interval, static_cast<std::uint32_t>(std::min<double>(extra / kTryShare, kAffordableMax)));

@@ -270,6 +270,9 @@ TEST(helpers_cost_what_other_work_would_use) {
   EXPECT_TRUE(run(1) < 100);
   EXPECT_TRUE(run(0.6) < 100);  // 0.7 + 0.36
   EXPECT_TRUE(run(0.3) > 900);  // 0.7 + 0.18
+  EXPECT_TRUE(run(0.6) < 100);
+  for (int i = 0; i < 10; ++i) run(0.4);  // a small gain and a small change: the next planned try finds it
+  EXPECT_TRUE(run(0.4) > 900);            // 0.7 + 0.24
 }
 
 TEST(it_says_why) {
