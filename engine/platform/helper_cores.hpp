@@ -20,7 +20,7 @@ namespace kilokv::engine {
 
 class HelperCores {
  public:
-  // For a team of so many threads, with the caller's. Takes the cores that this thread may use.
+  // `threads`: of the team, the caller's included. The helpers may use the cores that the calling thread may use now.
   explicit HelperCores(std::uint32_t threads);
   ~HelperCores();
   HelperCores(const HelperCores&) = delete;

@@ -54,13 +54,14 @@ class ThreadTeam {
     std::atomic<double> used{0};  // the processor time of the thread, as of the last launch that it saw
     double counted = 0;           // how much of it was part of a run
   };
-  // Of gate_. Its high half is the number of the launch. The other bits count the threads that have begun the body.
+  // A bit of gate_. The high half of gate_ is the number of the launch. The bits below this one count the threads that
+  // have begun the body.
   static constexpr std::uint64_t kClosed = std::uint64_t{1} << 31;
 
   // Whether the word has changed, for a short time. False at once if there are more threads than cores.
   bool look(const std::atomic<std::uint32_t>& word, std::uint32_t old) const;
   void launch(const std::function<void(std::uint32_t)>& body);
-  // Waits until so many threads have left the body, and takes their times.
+  // Waits until this number of threads have left the body. Then takes the times of all threads.
   void await_left(std::uint32_t threads);
   // For a thread that has woken up for this launch: false if the launch is closed, or another one has begun.
   bool enter(std::uint32_t launch);

@@ -2,8 +2,8 @@
 // the other thread comes, the books change hands at the next tile. If it does not come, the thread that runs keeps them
 // to the end. So a batch never waits for a thread that the system has not woken up yet.
 //
-// Thread safety: one thread runs. Any other threads may ask, and one of them follows. Whoever gets the books sees all
-// that was written before they changed hands.
+// Thread safety: one thread runs. All others may ask for the books, and one of them gets them. It sees all that was
+// written before the books changed hands.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Each transaction's books are kept once, in order, after it has run, whoever keeps them: the other thread comes before
+// The books of each transaction are kept once, in order, and after it has run. The other thread comes before
 // the batch, within it, at its end, or not at all. What the keepers write is plain data, so the thread sanitizer sees a
 // change of hands that hands over too little.
 
