@@ -175,8 +175,10 @@ class HostEngine final : public Engine {
     return before_images_;
   }
 
-  bool would_wait(const TransactionColumns& columns, std::size_t t) const override {
-    const BatchView view = view_of(BatchHeader{}, columns, tombstone_floor_);
+  bool would_wait(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const override {
+    BatchHeader header;
+    header.time_us = stamp_us;
+    const BatchView view = view_of(header, columns, tombstone_floor_);
     const LookupAccess access(store_, columns);
     for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
       Cell seen;
@@ -185,6 +187,17 @@ class HostEngine final : public Engine {
       return verdict == Verdict::is_false && columns.guard_on_false[g] == static_cast<std::uint8_t>(OnFalse::wait);
     }
     return false;
+  }
+
+  TimeUs next_time(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const override {
+    const LookupAccess access(store_, columns);
+    TimeUs next_us = kNever;
+    for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
+      if (!compares_time(static_cast<GuardKind>(columns.guard_kind[g]))) continue;
+      const TimeUs time_us = time_of_guard(columns, access, g);
+      if (time_us > stamp_us) next_us = std::min(next_us, time_us);
+    }
+    return next_us;
   }
 
   std::string_view bytes_of(Cell cell) const override { return BlobStore::bytes(cell.word); }
@@ -294,6 +307,13 @@ class HostEngine final : public Engine {
                   "the table is full: it has " + std::to_string(store_.table().size()) + " records; the limit is " +
                       std::to_string(options_.table_records_max) +
                       " records (raise --table-records-max) and 16 GiB of keys");
+  }
+
+  // The time with which a time guard compares. kNever: its key holds bytes.
+  static TimeUs time_of_guard(const TransactionColumns& columns, const LookupAccess& access, std::uint32_t g) {
+    if (columns.guard_key[g] == kNone) return columns.guard_operand[g];
+    const Cell cell = access.read_of_guard(columns.guard_key[g], 2 * g);
+    return type_of(cell.tag) == ValueType::bytes ? kNever : static_cast<TimeUs>(cell.word);
   }
 
   RecordView record_at(std::uint32_t slot, std::string_view key) const {

@@ -147,9 +147,13 @@ class Engine {
   // still there, as execute() left them.
   virtual const std::vector<BeforeImage>& before_images() const = 0;
 
-  // Whether transaction t would be postponed if it ran now: its first guard that does not hold is a WAIT guard that is
-  // false. The server asks this for parked transactions, so that it runs them again only if they can get further.
-  virtual bool would_wait(const TransactionColumns& columns, std::size_t t) const = 0;
+  // Whether transaction t would be postponed if it ran now, in a batch with this stamp: its first guard that does not
+  // hold is a WAIT guard that is false. The server asks this for parked transactions, so that it runs them again only
+  // if they can get further.
+  virtual bool would_wait(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const = 0;
+  // The least time after the stamp with which a guard of transaction t compares the time of its batch. The guard may
+  // say something else from then on. kNever: there is none.
+  virtual TimeUs next_time(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const = 0;
 
   // Bytes of a value of type bytes.
   virtual std::string_view bytes_of(Cell cell) const = 0;

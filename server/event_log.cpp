@@ -170,10 +170,17 @@ void EventLog::add_requests(DatabaseEvents* events) {
                   trace_fields(report.trace));
   };
   events->transaction_parked = [this](const ParkedReport& report) {
-    spdlog::trace("kilokvd parked a transaction{} index={} guard={}{} deadline_us={}",
-                  request_fields(report.client, report.session, report.request), report.index, report.guard,
-                  shown_key(report.guards_range ? "from_key" : "key", report.key, keys_, secret_), report.deadline_us);
+    spdlog::trace("kilokvd parked a transaction{} index={}{} deadline_us={}",
+                  request_fields(report.client, report.session, report.request), report.index,
+                  guard_fields(report.guard, report.guards_range, report.key), report.deadline_us);
   };
+}
+
+// Of the guard for which a transaction waits. A guard of time may have no key.
+std::string EventLog::guard_fields(std::uint32_t guard, bool guards_range, std::string_view key) const {
+  const std::string number = " guard=" + std::to_string(guard);
+  if (key.empty() && !guards_range) return number;
+  return number + shown_key(guards_range ? "from_key" : "key", key, keys_, secret_);
 }
 
 void EventLog::recovers(const RecoveryProgress& progress) {
@@ -247,10 +254,7 @@ void EventLog::checkpoint_made(const CheckpointReport& report) {
 void EventLog::transaction_slow(const SlowTransaction& slow, std::uint64_t left_out) const {
   const bool waited = slow.reason == SlowReason::waiting;
   std::string guard;
-  if (slow.guard != engine::kNone) {
-    guard = " guard=" + std::to_string(slow.guard) +
-            shown_key(slow.guards_range ? "from_key" : "key", slow.guard_key, keys_, secret_);
-  }
+  if (slow.guard != engine::kNone) guard = guard_fields(slow.guard, slow.guards_range, slow.guard_key);
   spdlog::log(
       waited ? spdlog::level::info : spdlog::level::warn,
       "kilokvd slow transaction reason={} total_us={} queued_us={} waited_us={} execution_us={} sync_us={} "

@@ -40,6 +40,7 @@ class EventLog {
 
  private:
   void add_requests(DatabaseEvents* events);
+  std::string guard_fields(std::uint32_t guard, bool guards_range, std::string_view key) const;
   void recovers(const RecoveryProgress& progress);
   void shadow_mismatch(BatchNumber number, const Status& difference, const std::string& batch) const;
   void shadow_checked(BatchNumber batch, bool too_large);

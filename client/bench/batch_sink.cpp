@@ -15,6 +15,11 @@ void BatchSink::guard(engine::GuardKind kind, engine::OnFalse on_false, std::uin
     case engine::GuardKind::unchanged: return batch_->guard_unchanged(subject, version, when_false);
     case engine::GuardKind::bytes_equal: return batch_->guard_bytes(subject, values_[version], when_false);
     case engine::GuardKind::range_unchanged: return;  // comes through range_guard
+    case engine::GuardKind::time_before:
+      return key == engine::kNone ? batch_->guard_time_before(operand) : batch_->guard_time_before(subject);
+    case engine::GuardKind::time_after:
+      return key == engine::kNone ? batch_->guard_time_after(operand, when_false)
+                                  : batch_->guard_time_after(subject, when_false);
     case engine::GuardKind::equal:
     case engine::GuardKind::not_equal:
     case engine::GuardKind::less:
@@ -45,7 +50,9 @@ void BatchSink::range_guard(engine::GuardKind kind, engine::OnFalse on_false, st
     case engine::GuardKind::greater_equal:
     case engine::GuardKind::version_equal:
     case engine::GuardKind::unchanged:
-    case engine::GuardKind::bytes_equal: return;  // these come through guard
+    case engine::GuardKind::bytes_equal:
+    case engine::GuardKind::time_before:
+    case engine::GuardKind::time_after: return;  // these come through guard
   }
 }
 

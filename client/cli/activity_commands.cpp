@@ -112,7 +112,7 @@ nlohmann::ordered_json to_json(const SlowTransaction& slow) {
                                  {"span", slow.span}};
   if (slow.guard) {
     line["guard"] = *slow.guard;
-    add_key(slow.guard_key, "guard_key", &line);
+    if (slow.guard_key.is_there()) add_key(slow.guard_key, "guard_key", &line);
   }
   return line;
 }
@@ -135,7 +135,9 @@ void print_text(const SlowTransaction& slow) {
   }
   if (!stages.empty()) std::cout << wrapped(kIndent, stages);
   if (slow.guard) {
-    std::cout << kIndent << "waited for guard " << *slow.guard << " on key " << text_of(slow.guard_key) << '\n';
+    std::cout << kIndent << "waited for guard " << *slow.guard;
+    if (slow.guard_key.is_there()) std::cout << " on key " << text_of(slow.guard_key);
+    std::cout << '\n';
   }
   if (!slow.trace.empty()) std::cout << kIndent << "trace " << slow.trace << ", span " << slow.span << '\n';
 }

@@ -68,8 +68,20 @@ std::vector<std::string> guard_fields(const std::string& is) {
   if (is == "bytes_eq") return {"is", "when_false", "key", "value"};
   if (compare_of(is)) return {"is", "when_false", "key", "value", "other"};
   if (is == "exists" || is == "absent") return {"is", "when_false", "key"};
+  if (is == "time_before" || is == "time_after") return {"is", "when_false", "key", "time_us"};
   fail("unknown guard \"is\": \"" + is +
-       "\"; known: exists absent eq ne lt le gt ge version unchanged bytes_eq range_unchanged");
+       "\"; known: exists absent eq ne lt le gt ge version unchanged bytes_eq range_unchanged time_before time_after");
+}
+
+void append_time_guard(const Json& guard, bool is_after, OnFalse on_false, Batch* batch) {
+  if (guard.contains("key") == guard.contains("time_us")) fail("the guard needs either \"time_us\" or \"key\"");
+  if (!is_after && on_false == OnFalse::wait) fail("\"time_before\" must not wait, because it can only become false");
+  if (guard.contains("key")) {
+    const Key key = batch->key(bytes(guard["key"], "key"));
+    return is_after ? batch->guard_time_after(key, on_false) : batch->guard_time_before(key);
+  }
+  const auto time_us = integer<std::int64_t>(guard["time_us"], "time_us");
+  is_after ? batch->guard_time_after(time_us, on_false) : batch->guard_time_before(time_us);
 }
 
 void append_guard(const Json& guard, Batch* batch) {
@@ -80,6 +92,9 @@ void append_guard(const Json& guard, Batch* batch) {
   if (is == "range_unchanged") {
     batch->guard_range_unchanged(bound(guard, "from"), bound(guard, "to"), version(), on_false);
     return;
+  }
+  if (is == "time_before" || is == "time_after") {
+    return append_time_guard(guard, is == "time_after", on_false, batch);
   }
   const Key key = batch->key(bytes(member(guard, "key"), "key"));
   if (const std::optional<Compare> compare = compare_of(is)) {

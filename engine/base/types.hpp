@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 
 namespace kilokv {
 
@@ -26,6 +27,7 @@ using BatchNumber = std::uint64_t;
 
 // Microseconds since the Unix epoch. The stamp of a batch is such a time. It never decreases from batch to batch.
 using TimeUs = std::int64_t;
+inline constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
 
 // Microseconds.
 using DurationUs = std::int64_t;

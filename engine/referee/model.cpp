@@ -30,7 +30,9 @@ bool compare(GuardKind kind, std::int64_t left, std::int64_t right) {
     case GuardKind::version_equal:
     case GuardKind::unchanged:
     case GuardKind::bytes_equal:
-    case GuardKind::range_unchanged: break;
+    case GuardKind::range_unchanged:
+    case GuardKind::time_before:
+    case GuardKind::time_after: break;
   }
   KILOKV_CHECK(false && "the kind of the guard is an integer compare");
   return false;
@@ -119,11 +121,16 @@ class Runner {
     return true;
   }
 
-  // Whether guard i is true; nothing if it met the wrong type. Sets `seen` to the cell of its key; a range has none.
+  // Whether guard i is true; nothing if it met the wrong type. Sets `seen` to the cell of its key, if it has one.
   std::optional<bool> guard(std::uint32_t i, ModelCell* seen) const {
     const auto kind = static_cast<GuardKind>(columns_.guard_kind[i]);
     const auto version = static_cast<Version>(columns_.guard_operand[i]);
     if (kind == GuardKind::range_unchanged) return range_unchanged(columns_.guard_key[i], version);
+    if (kind == GuardKind::time_before || kind == GuardKind::time_after) {
+      const std::optional<TimeUs> time = time_of(i, seen);
+      if (!time) return std::nullopt;
+      return kind == GuardKind::time_before ? batch_time_us_ < *time : batch_time_us_ >= *time;
+    }
     const std::string_view key = columns_.key(columns_.guard_key[i]);
     const ModelCell cell = *seen = see(key);
     switch (kind) {
@@ -143,10 +150,20 @@ class Runner {
         if (std::holds_alternative<std::int64_t>(cell.value)) return std::nullopt;
         return is_bytes(cell.value) &&
                std::get<std::string>(cell.value) == columns_.value(static_cast<std::size_t>(columns_.guard_operand[i]));
-      case GuardKind::range_unchanged: break;  // see above
+      case GuardKind::range_unchanged:
+      case GuardKind::time_before:
+      case GuardKind::time_after: break;  // see above
     }
     KILOKV_CHECK(false && "the model knows the kind of the guard");
     return std::nullopt;
+  }
+
+  // The time that guard i compares with; nothing if its key holds bytes.
+  std::optional<TimeUs> time_of(std::uint32_t i, ModelCell* seen) const {
+    if (columns_.guard_key[i] == kNone) return columns_.guard_operand[i];
+    *seen = see(columns_.key(columns_.guard_key[i]));
+    if (is_bytes(seen->value)) return std::nullopt;
+    return integer_of(seen->value);
   }
 
   // Whether `value` compares with the constant or the other key of guard i as its kind says.

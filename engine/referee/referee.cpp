@@ -159,7 +159,7 @@ class Unexplained {
         with_ranges_.push_back(t);
         continue;
       }
-      const std::string_view key = columns_.key(columns_.guard_key[deciding(t)]);
+      const std::string_view key = own_key(t);
       by_version_[{key, version_of(results_.guard_cell[t].tag)}].push_back(t);
       versions_.emplace(key, 0);
     }
@@ -198,6 +198,11 @@ class Unexplained {
            results_.failed_index[t] < columns_.guard_end[t] - columns_.guard_begin(t);
   }
   std::uint32_t deciding(std::uint32_t t) const { return columns_.guard_begin(t) + results_.failed_index[t]; }
+  // The key of the deciding guard; empty if it has none. No key is empty.
+  std::string_view own_key(std::uint32_t t) const {
+    const std::uint32_t key = columns_.guard_key[deciding(t)];
+    return key == kNone ? std::string_view() : columns_.key(key);
+  }
   bool sees_range(std::uint32_t t) const {
     for (std::uint32_t g = columns_.guard_begin(t); g <= deciding(t); ++g) {
       if (uses_range(static_cast<GuardKind>(columns_.guard_kind[g]))) return true;
@@ -207,7 +212,7 @@ class Unexplained {
   // Calls f(key) for each key, other than that of the deciding guard, whose writes may change what the guards say.
   template <class F>
   void for_watched(std::uint32_t t, const F& f) const {
-    const std::string_view own = columns_.key(columns_.guard_key[deciding(t)]);
+    const std::string_view own = own_key(t);
     const auto watch = [&](std::uint32_t key) {
       if (key != kNone && columns_.key(key) != own) f(columns_.key(key));
     };

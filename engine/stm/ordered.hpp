@@ -202,8 +202,8 @@ class OrderedRun {
   template <class F>
   KILOKV_HOST_DEVICE bool for_uses(std::uint32_t t, const F& f) const {
     for (std::uint32_t g = t == 0 ? 0 : a_.batch.guard_end[t - 1]; g < a_.batch.guard_end[t]; ++g) {
-      if (!f(Role::read, record_of(a_.batch.guard_key[g]))) return false;
-      const std::uint32_t other = a_.batch.guard_other[g];
+      const std::uint32_t key = a_.batch.guard_key[g], other = a_.batch.guard_other[g];
+      if (key != kNone && !f(Role::read, record_of(key))) return false;
       if (other != kNone && !f(Role::read, record_of(other))) return false;
     }
     const Operations operations = operations_of(t);

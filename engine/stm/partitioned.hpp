@@ -306,8 +306,8 @@ class PartitionedRun {
         add(batch.op_key[i], role);
       }
       for (std::uint32_t g = guard; g < guard_end; ++g) {
-        add(batch.guard_key[g], UseRole::read);
-        const std::uint32_t other = batch.guard_other[g];
+        const std::uint32_t key = batch.guard_key[g], other = batch.guard_other[g];
+        if (key != kNone) add(key, UseRole::read);
         if (other != kNone) add(other, UseRole::read);
       }
       uses += count;

@@ -69,7 +69,7 @@ struct Footprint {
                       std::uint32_t op_begin, std::uint32_t op_end) {
     Footprint f;
     for (std::uint32_t g = guard_begin; g < guard_end; ++g) {
-      (is_range_guard(c.guard_kind[g]) ? f.ranges : f.keys).add(c.guard_key[g]);
+      if (c.guard_key[g] != kNone) (is_range_guard(c.guard_kind[g]) ? f.ranges : f.keys).add(c.guard_key[g]);
       if (c.guard_other[g] != kNone) f.keys.add(c.guard_other[g]);
       if (is_bytes_guard(c.guard_kind[g])) f.values.add(static_cast<std::uint32_t>(c.guard_operand[g]));
     }
@@ -152,7 +152,7 @@ void copy_guards(const TransactionColumns& from, std::uint32_t begin, std::uint3
   std::int64_t* const operand = to->guard_operand.data() + base;
   const auto value_shift = static_cast<std::int32_t>(delta.value);
   for (std::uint32_t i = 0; i < end - begin; ++i) {
-    key[i] += is_range_guard(kind[i]) ? delta.range : delta.key;
+    key[i] += key[i] == kNone ? 0 : is_range_guard(kind[i]) ? delta.range : delta.key;
     other[i] += other[i] == kNone ? 0 : delta.key;
     operand[i] += is_bytes_guard(kind[i]) ? value_shift : 0;
   }
@@ -184,7 +184,7 @@ IndexDeltas copy_referred(const TransactionColumns& from, bool range, std::uint3
                           std::int64_t value, TransactionColumns* to) {
   IndexDeltas delta{size32(to->key_end.size()) - index, size32(to->range_to_end.size()) - index,
                     size32(to->value_end.size()) - static_cast<std::uint32_t>(value < 0 ? 0 : value)};
-  range ? copy_ranges(from, only(index), to) : copy_keys(from, only(index), to);
+  if (index != kNone) range ? copy_ranges(from, only(index), to) : copy_keys(from, only(index), to);
   if (other != kNone) copy_keys(from, only(other), to);
   if (value >= 0) copy_values(from, only(value), to);
   return delta;

@@ -7,7 +7,8 @@
 //                             [guard_end[t-1], guard_end[t]), then-operations [else_end[t-1], then_end[t]), and
 //                             else-operations [then_end[t], else_end[t])
 //   key columns          [k]  key i has bytes [key_end[i-1], key_end[i]) of key_bytes. A key may occur more than once.
-//   guard columns        [g]  guard_key: index into the key columns; for guards on ranges into the range columns
+//   guard columns        [g]  guard_key: index into the key columns; for guards on ranges into the range columns;
+//                             kNone for a guard of time that names no key
 //   operation columns    [m]  op_key: index into the key columns; for range operations into the range columns
 //   range columns        [r]  each range belongs to exactly one guard or operation; bounds are bytes in range_bytes
 //   value columns        [v]  value i has bytes [value_end[i-1], value_end[i]) of value_bytes
@@ -87,6 +88,10 @@ struct TransactionColumns {
   std::string_view key(std::size_t i) const {
     const std::uint32_t begin = i == 0 ? 0 : key_end[i - 1];
     return {key_bytes.data() + begin, key_end[i] - begin};
+  }
+  // The key of a guard that is not on a range; empty if the guard has none.
+  std::string_view key_of_guard(std::size_t g) const {
+    return guard_key[g] == kNone ? std::string_view() : key(guard_key[g]);
   }
   std::string_view value(std::size_t i) const;
   std::string_view range_from(std::size_t i) const;

@@ -30,6 +30,7 @@
 // Rules that are easily missed (docs/transactions.md, sections 3 and 4):
 //   - Guards see the state before the transaction; they are evaluated even when no operation follows.
 //   - A compare with two keys is a TYPE_MISMATCH when either holds bytes; guard_cell is the first key's.
+//   - A time guard with a key takes an absent key for the time 0. The time of a batch is the same in all its passes.
 //   - ADD checks its operand first, then the record. Bytes in one of them is a TYPE_MISMATCH. Absent counts as 0.
 //   - ADD of 0 to an absent key writes 0. PUT of an equal value is a write, with a new version.
 //   - A DELETE after the transaction's own PUT of a key that was never written leaves a tombstone: it wrote.
@@ -78,12 +79,14 @@ KILOKV_HOST_DEVICE inline bool compare(GuardKind kind, std::int64_t left, std::i
     case GuardKind::version_equal:
     case GuardKind::unchanged:
     case GuardKind::bytes_equal:
-    case GuardKind::range_unchanged: break;
+    case GuardKind::range_unchanged:
+    case GuardKind::time_before:
+    case GuardKind::time_after: break;
   }
   return false;
 }
 
-// Evaluates guard g on the state that `access` shows. Sets `seen` to its key's cell (zero for a range guard).
+// Evaluates guard g on the state that `access` shows. Sets `seen` to its key's cell (zero for a guard without a key).
 template <class Space, class Access>
 KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch, const Access& access, std::uint32_t g,
                                                  Cell* seen) {
@@ -95,7 +98,9 @@ KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch
     const auto since = static_cast<Version>(operand);
     return verdict(since >= batch.tombstone_floor && access.range_unchanged(batch.guard_key[g], since));
   }
-  const Cell cell = access.read_of_guard(batch.guard_key[g], 2 * g);
+  const std::uint32_t key = batch.guard_key[g];
+  Cell cell{};
+  if (key != kNone) cell = access.read_of_guard(key, 2 * g);
   *seen = cell;
   const ValueType type = type_of(cell.tag);
   switch (kind) {
@@ -123,6 +128,12 @@ KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch
       }
       if (type == ValueType::bytes) return Verdict::type_mismatch;
       return verdict(compare(kind, static_cast<std::int64_t>(cell.word), right));  // absent: the word is 0
+    }
+    case GuardKind::time_before:
+    case GuardKind::time_after: {
+      if (type == ValueType::bytes) return Verdict::type_mismatch;
+      const TimeUs time_us = key == kNone ? operand : static_cast<TimeUs>(cell.word);
+      return verdict((batch.time_us < time_us) == (kind == GuardKind::time_before));
     }
     case GuardKind::range_unchanged: break;  // see above
   }

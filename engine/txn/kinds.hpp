@@ -29,7 +29,9 @@ KILOKV_HOST_DEVICE constexpr bool is_known(GuardKind kind) {
     case GuardKind::version_equal:
     case GuardKind::unchanged:
     case GuardKind::bytes_equal:
-    case GuardKind::range_unchanged: return true;
+    case GuardKind::range_unchanged:
+    case GuardKind::time_before:
+    case GuardKind::time_after: return true;
   }
   return false;
 }
@@ -58,7 +60,8 @@ constexpr bool are_all_known(int first, int last) {
 static_assert(are_all_known<GuardKind>(kGuardKindMin, kGuardKindMax), "set kGuardKindMax to the largest guard kind");
 static_assert(are_all_known<OpKind>(kOpKindMin, kOpKindMax), "set kOpKindMax to the largest operation kind");
 
-// Whether guard_key is an index into the range columns. Otherwise it is an index into the key columns.
+// Whether guard_key is an index into the range columns. Otherwise it is an index into the key columns, or kNone
+// (may_lack_key()).
 KILOKV_HOST_DEVICE constexpr bool uses_range(GuardKind kind) {
   switch (kind) {
     case GuardKind::exists:
@@ -71,7 +74,9 @@ KILOKV_HOST_DEVICE constexpr bool uses_range(GuardKind kind) {
     case GuardKind::greater_equal:
     case GuardKind::version_equal:
     case GuardKind::unchanged:
-    case GuardKind::bytes_equal: return false;
+    case GuardKind::bytes_equal:
+    case GuardKind::time_before:
+    case GuardKind::time_after: return false;
     case GuardKind::range_unchanged: return true;
   }
   return false;
@@ -82,7 +87,8 @@ enum class GuardOperand : std::uint8_t {
   nothing,
   integer_or_key,  // a constant, unless guard_other names another key
   version,
-  bytes,  // an index into the value columns
+  bytes,        // an index into the value columns
+  time_or_key,  // a time, unless guard_key names a key
 };
 
 KILOKV_HOST_DEVICE constexpr GuardOperand operand_of(GuardKind kind) {
@@ -99,6 +105,8 @@ KILOKV_HOST_DEVICE constexpr GuardOperand operand_of(GuardKind kind) {
     case GuardKind::unchanged:
     case GuardKind::range_unchanged: return GuardOperand::version;
     case GuardKind::bytes_equal: return GuardOperand::bytes;
+    case GuardKind::time_before:
+    case GuardKind::time_after: return GuardOperand::time_or_key;
   }
   return GuardOperand::nothing;
 }
@@ -108,6 +116,31 @@ KILOKV_HOST_DEVICE constexpr bool compares_integers(GuardKind kind) {
   return operand_of(kind) == GuardOperand::integer_or_key;
 }
 KILOKV_HOST_DEVICE constexpr bool takes_bytes(GuardKind kind) { return operand_of(kind) == GuardOperand::bytes; }
+// Whether the guard compares the time of the batch with a time. Then it may have no key: its guard_key is kNone.
+KILOKV_HOST_DEVICE constexpr bool compares_time(GuardKind kind) {
+  return operand_of(kind) == GuardOperand::time_or_key;
+}
+
+// Whether the guard may wait. A guard that time can only make false must not.
+KILOKV_HOST_DEVICE constexpr bool may_wait(GuardKind kind) {
+  switch (kind) {
+    case GuardKind::exists:
+    case GuardKind::absent:
+    case GuardKind::equal:
+    case GuardKind::not_equal:
+    case GuardKind::less:
+    case GuardKind::less_equal:
+    case GuardKind::greater:
+    case GuardKind::greater_equal:
+    case GuardKind::version_equal:
+    case GuardKind::unchanged:
+    case GuardKind::bytes_equal:
+    case GuardKind::range_unchanged:
+    case GuardKind::time_after: return true;
+    case GuardKind::time_before: return false;
+  }
+  return false;
+}
 
 // uses_range() for a known kind, such as every kind in validated columns. It costs one comparison, for the hottest
 // loops. Undefined for other numbers.

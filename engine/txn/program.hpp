@@ -20,8 +20,10 @@ enum class GuardKind : std::uint8_t {
   unchanged = 10,        // version of the key <= constant
   bytes_equal = 11,      // false on an absent key, TYPE_MISMATCH on an integer
   range_unchanged = 12,  // no key in [from, to) has a version > constant, deletes included
+  time_before = 13,      // the batch's stamp < a constant, or < the integer value of a key (absent: 0)
+  time_after = 14,       // the batch's stamp >= the same
 };
-inline constexpr std::uint8_t kGuardKindMin = 1, kGuardKindMax = 12;
+inline constexpr std::uint8_t kGuardKindMin = 1, kGuardKindMax = 14;
 
 enum class OnFalse : std::uint8_t {
   fail = 0,  // the else-operations run; the outcome is GUARD_FAILED

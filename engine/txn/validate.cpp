@@ -166,12 +166,14 @@ class Validator {
 
   bool guard_ok(std::uint32_t g) {
     const std::int64_t operand = c_.guard_operand[g];
-    if (c_.guard_on_false[g] > static_cast<std::uint8_t>(OnFalse::wait)) return false;
     const auto kind = static_cast<GuardKind>(c_.guard_kind[g]);
+    const auto wait = static_cast<std::uint8_t>(OnFalse::wait);
+    if (c_.guard_on_false[g] > wait || (c_.guard_on_false[g] == wait && !may_wait(kind))) return false;
     if (uses_range(kind)) {
       return version_ok(operand) && c_.guard_other[g] == kNone && use_range(c_.guard_key[g], true);
     }
-    if (!key_ok(c_.guard_key[g])) return false;
+    const std::uint32_t key = c_.guard_key[g];
+    if (!key_ok(key) && !(key == kNone && compares_time(kind))) return false;
     const bool other_ok = c_.guard_other[g] == kNone;
     switch (kind) {
       case GuardKind::exists:
@@ -185,6 +187,8 @@ class Validator {
       case GuardKind::version_equal:
       case GuardKind::unchanged: return other_ok && version_ok(operand);
       case GuardKind::bytes_equal: return other_ok && value_ok(operand);
+      case GuardKind::time_before:
+      case GuardKind::time_after: return other_ok && (key != kNone || operand >= 0);
       case GuardKind::range_unchanged: break;
     }
     return false;
@@ -336,9 +340,13 @@ Status Validator::explain_guard(const std::string& path, std::uint32_t g) const 
   if (c_.guard_on_false[g] > 1) {
     return invalid(path + ".on_false", "FAIL (0) or WAIT (1)", std::to_string(c_.guard_on_false[g]));
   }
+  if (c_.guard_on_false[g] == static_cast<std::uint8_t>(OnFalse::wait) && !may_wait(kind)) {
+    return invalid(path + ".on_false", "FAIL (0), because `time_before` can only become false", "WAIT (1)")
+        .because(ErrorReason::not_allowed);
+  }
   if (uses_range(kind)) {
     if (Status s = explain_range(path, c_.guard_key[g], true); !s.ok()) return s;
-  } else if (!key_ok(c_.guard_key[g])) {
+  } else if (!key_ok(c_.guard_key[g]) && !(c_.guard_key[g] == kNone && compares_time(kind))) {
     return invalid(path + ".key", "an index below " + count_of(c_.key_end.size(), "keys"),
                    std::to_string(c_.guard_key[g]));
   }
@@ -354,6 +362,11 @@ Status Validator::explain_guard(const std::string& path, std::uint32_t g) const 
   switch (operand_of(kind)) {
     case GuardOperand::nothing:
     case GuardOperand::integer_or_key: return {};
+    case GuardOperand::time_or_key:
+      if (c_.guard_key[g] == kNone && operand < 0) {
+        return invalid(path + ".time_us", "0 to 2^63 - 1", std::to_string(operand));
+      }
+      return {};
     case GuardOperand::version:
       if (!version_ok(operand)) {
         return invalid(path + ".version", "0 to 2^60 - 1", std::to_string(static_cast<std::uint64_t>(operand)));

@@ -10,8 +10,9 @@ Mixed::Mixed(std::uint64_t keys, const MixedOptions& options, std::uint64_t seed
       guard_kinds_(guard_kinds(options.ranges)),
       op_kinds_(op_kinds(options.ranges)),
       random_(seed),
-      direction_(~seed) {
+      later_(~seed) {
   std::erase(op_kinds_, OpKind::range_get_reverse);
+  std::erase_if(guard_kinds_, compares_time);
 }
 
 std::int64_t Mixed::draw_integer() {
@@ -28,6 +29,15 @@ Version Mixed::draw_version() {
     case 0: return 0;
     case 1: return kVersionMax;
     default: return random_.below(std::min<std::uint64_t>(4 * transactions_, std::uint64_t{1} << 31) + 1);
+  }
+}
+
+// Draws times of the past, of the far future, and of the first batches of a bench.
+TimeUs Mixed::draw_time() {
+  switch (later_.below(3)) {
+    case 0: return later_.between(0, 8);
+    case 1: return kNever - later_.between(0, 8);
+    default: return 1'000'000 + later_.between(0, 100'000);
   }
 }
 

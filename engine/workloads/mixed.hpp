@@ -50,6 +50,7 @@ class Mixed {
   std::uint64_t draw_key() { return random_.below(keys_); }
   std::int64_t draw_integer();
   Version draw_version();
+  TimeUs draw_time();
   Range draw_range();
   std::string_view draw_bytes();
 
@@ -77,6 +78,7 @@ class Mixed {
   void guard(Sink* sink) {
     const GuardKind kind = guard_kinds_[random_.below(guard_kinds_.size())];
     const OnFalse on_false = random_.chance(0.4) ? OnFalse::wait : OnFalse::fail;
+    if (kind == GuardKind::exists && later_.chance(0.2)) return time_guard(sink, on_false);
     switch (kind) {
       case GuardKind::range_unchanged: {
         const Range range = draw_range();
@@ -101,7 +103,18 @@ class Mixed {
         const bool with_other = random_.chance(0.3);
         return sink->guard(kind, on_false, subject, with_other ? 0 : draw_integer(), with_other ? key(sink) : kNone);
       }
+      case GuardKind::time_before:
+      case GuardKind::time_after: break;  // not among guard_kinds_
     }
+  }
+
+  template <TransactionSink Sink>
+  void time_guard(Sink* sink, OnFalse on_false) {
+    const bool is_after = on_false == OnFalse::wait || later_.chance(0.5);
+    const GuardKind kind = is_after ? GuardKind::time_after : GuardKind::time_before;
+    const KeyName name(kPrefix, draw_key());  // as for `exists`
+    if (later_.chance(0.5)) return sink->guard(kind, on_false, sink->key(name.view()), 0, kNone);
+    sink->guard(kind, on_false, kNone, draw_time(), kNone);
   }
 
   template <TransactionSink Sink>
@@ -109,7 +122,7 @@ class Mixed {
     std::int64_t last_get = -1;  // index of an earlier GET of this list
     for (std::uint64_t i = 0; i < count; ++i) {
       OpKind kind = op_kinds_[random_.below(op_kinds_.size())];
-      if (kind == OpKind::range_get && direction_.chance(0.5)) kind = OpKind::range_get_reverse;
+      if (kind == OpKind::range_get && later_.chance(0.5)) kind = OpKind::range_get_reverse;
       if (uses_range(kind)) {
         const Range range = draw_range();
         const auto limit = static_cast<std::uint32_t>(1 + random_.below(kind != OpKind::delete_range ? 8 : 2));
@@ -147,10 +160,12 @@ class Mixed {
   }
 
   std::uint64_t keys_;
+  // Without the kinds that came later. Guards of time take the place of a fifth of the `exists`, and range_get_reverse
+  // takes that of half of the range_get. They have a generator of their own, so that a seed draws all else as it did
+  // before.
   std::vector<GuardKind> guard_kinds_;
-  std::vector<OpKind> op_kinds_;  // without range_get_reverse, which takes the place of half of the range_get
-  Random random_;
-  Random direction_;  // of its own, so that a seed draws all else as it did before there were directions
+  std::vector<OpKind> op_kinds_;
+  Random random_, later_;
   std::uint64_t transactions_ = 0;
   std::string bytes_;
 };

@@ -79,7 +79,7 @@ struct ParkedReport {
   std::uint64_t request = 0;
   std::uint32_t index = 0, guard = 0;
   bool guards_range = false;
-  std::string_view key;  // of the guard; for a guard on a range, the begin of the range
+  std::string_view key;  // of the guard; for a guard on a range, the begin of the range; empty: a guard without a key
   TimeUs deadline_us = 0;
 };
 

@@ -81,8 +81,12 @@ void put_guard(const TransactionColumns& columns, std::size_t g, DigestWriter* w
     writer->put(columns.guard_operand[g]);
     return;
   }
-  writer->put_bytes(columns.key(columns.guard_key[g]));
+  writer->put_bytes(columns.key_of_guard(g));  // no key is empty
   if (operand_of(kind) == engine::GuardOperand::nothing) {
+    return;
+  }
+  if (operand_of(kind) == engine::GuardOperand::time_or_key) {
+    if (columns.guard_key[g] == kNone) writer->put(columns.guard_operand[g]);
     return;
   }
   const std::uint32_t other = columns.guard_other[g];

@@ -29,7 +29,6 @@ class Random {
   virtual std::uint64_t next() = 0;  // uniform 64 bits; thread-safe; unpredictable in production
 };
 
-inline constexpr TimeUs kNever = std::numeric_limits<TimeUs>::max();
 // The longest duration that a setting may have: 100 years. No clock overflows when it is added, not even one of
 // nanoseconds.
 inline constexpr DurationUs kDurationUsMax = DurationUs{100} * 365 * 24 * 3600 * 1000000;

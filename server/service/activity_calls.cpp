@@ -75,7 +75,8 @@ void fill(const SlowTransaction& slow, const KeyViewer& viewer, v1::SlowTransact
   message->set_reads(slow.reads);
   if (slow.guard != engine::kNone) {
     message->set_guard(slow.guard);
-    viewer.show(slow.guard_key, slow.guards_range, message->mutable_guard_key());
+    const bool has_key = slow.guards_range || !slow.guard_key.empty();
+    if (has_key) viewer.show(slow.guard_key, slow.guards_range, message->mutable_guard_key());
   }
   if (slow.trace.present()) {
     message->set_trace(trace_text(slow.trace));

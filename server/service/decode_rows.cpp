@@ -54,6 +54,7 @@ constexpr const char* name_of(v1::Guard::OperandCase operand) {
     case v1::Guard::kOtherKey: return "other_key";
     case v1::Guard::kVersion: return "version";
     case v1::Guard::kBytes: return "bytes";
+    case v1::Guard::kTimeUs: return "time_us";
     case v1::Guard::OPERAND_NOT_SET: return "not set";
   }
   return "not set";
@@ -130,6 +131,23 @@ Status add_version_guard(const Path& path, const v1::Guard& guard, OnFalse on_fa
   return {};
 }
 
+Status add_time_guard(const Path& path, const v1::Guard& guard, OnFalse on_false, ColumnsBuilder* builder) {
+  const auto kind = static_cast<GuardKind>(guard.kind());
+  if (!guard.key().empty()) {
+    Status status =
+        check_guard_operand(path, guard, "either a key or time_us", guard.operand_case() == v1::Guard::OPERAND_NOT_SET);
+    if (status.ok()) builder->guard(kind, on_false, builder->key(guard.key()), 0);
+    return status;
+  }
+  Status status = check_guard_operand(path, guard, "time_us or a key", guard.operand_case() == v1::Guard::kTimeUs);
+  if (!status.ok()) return status;
+  if (guard.time_us() > static_cast<std::uint64_t>(std::numeric_limits<TimeUs>::max())) {
+    return refuse(path, "time_us", std::to_string(std::numeric_limits<TimeUs>::max()), std::to_string(guard.time_us()));
+  }
+  builder->guard(kind, on_false, engine::kNone, static_cast<TimeUs>(guard.time_us()));
+  return {};
+}
+
 std::string numbers(int first, int last) { return std::to_string(first) + " to " + std::to_string(last); }
 
 Status add_guard(const Path& path, const v1::Guard& guard, ColumnsBuilder* builder) {
@@ -159,6 +177,7 @@ Status add_guard(const Path& path, const v1::Guard& guard, ColumnsBuilder* build
       builder->guard(kind, on_false, key, builder->value(guard.bytes()));
       return {};
     }
+    case GuardOperand::time_or_key: return add_time_guard(path, guard, on_false, builder);
   }
   return {};
 }

@@ -31,6 +31,8 @@ constexpr int wire(GuardKind kind) {
     case GuardKind::unchanged: return v1::GUARD_KIND_UNCHANGED;
     case GuardKind::bytes_equal: return v1::GUARD_KIND_BYTES_EQUAL;
     case GuardKind::range_unchanged: return v1::GUARD_KIND_RANGE_UNCHANGED;
+    case GuardKind::time_before: return v1::GUARD_KIND_TIME_BEFORE;
+    case GuardKind::time_after: return v1::GUARD_KIND_TIME_AFTER;
   }
   return kNoNumber;
 }

@@ -141,7 +141,7 @@ class Judge:
         execution = Execution(self.state, self._version_at(line), line["batch_time_us"])
         self._cause = None
         try:
-            failed = first_false(line["guards"], self.state)
+            failed = first_false(line["guards"], self.state, line["batch_time_us"])
             if failed is None:
                 execution.run(line["then"])
                 return "COMMITTED", None, execution
@@ -177,7 +177,7 @@ class Judge:
         """The keys of the guard that decides here, and of the one that was reported."""
         parts = []
         for index in sorted({failed, line.get("failed_guard")} - {None}):
-            if index < len(line["guards"]) and "key" in line["guards"][index]:
+            if index < len(line["guards"]) and line["guards"][index].get("key") is not None:
                 key = to_key(line["guards"][index]["key"])
                 value, version = self.state.get(key)
                 parts.append(f"guard {index}: key {key!r} is {show(value)}, version {version}, here")
@@ -251,7 +251,7 @@ class Judge:
 def first_false_of(line, state):
     """Index of the guard that decides; None when all hold, or one meets the wrong type."""
     try:
-        return first_false(line["guards"], state)
+        return first_false(line["guards"], state, line["batch_time_us"])
     except Undone:
         return None
 

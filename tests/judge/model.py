@@ -58,8 +58,12 @@ COMPARES = {
 }
 
 
-def holds(guard, state):
+def holds(guard, state, batch_time_us):
     kind = guard["is"]
+    if kind in ("time_before", "time_after"):
+        has_key = guard.get("key") is not None
+        time_us = integer(state.get(to_key(guard["key"]))[0]) if has_key else guard["time_us"]
+        return batch_time_us < time_us if kind == "time_before" else batch_time_us >= time_us
     if kind == "range_unchanged":
         limit = guard["version"]
         return all(state.cells[key][1] <= limit for key in state.keys(to_bound(guard["from"]), to_bound(guard["to"])))
@@ -83,11 +87,11 @@ def holds(guard, state):
     raise KeyError(kind)
 
 
-def first_false(guards, state):
+def first_false(guards, state, batch_time_us):
     """Index of the deciding guard, or None when all hold."""
     for index, guard in enumerate(guards):
         try:
-            if not holds(guard, state):
+            if not holds(guard, state, batch_time_us):
                 return index
         except Undone as undone:
             raise Undone(undone.args[0], "failed_guard", index) from None

@@ -80,6 +80,9 @@ class Simulator:
         if kind == "range_unchanged":
             inside = [version for key, (_, version) in self.pairs.items() if guard["from"] <= key < guard["to"]]
             return max(inside, default=0) <= guard["version"]
+        if kind in ("time_before", "time_after"):
+            time_us = guard["time_us"] if "time_us" in guard else number(self.pairs.get(guard["key"], (None, 0))[0])
+            return (self.now_us >= time_us) == (kind == "time_after")
         value, version = self.pairs.get(guard["key"], (None, 0))
         if kind in ("exists", "absent"):
             return (value is None) == (kind == "absent")
@@ -163,7 +166,7 @@ def random_transaction(rng, keys):
 
     def guard():
         kind = rng.choice(["exists", "absent", "eq", "ne", "lt", "le", "gt", "ge", "version", "unchanged", "bytes_eq",
-                           "range_unchanged"])
+                           "range_unchanged", "time_before", "time_after"])
         fields = bounds() if kind == "range_unchanged" else {"key": key()}
         if kind in ("version", "unchanged", "range_unchanged"):
             fields["version"] = rng.choice([0, rng.randrange(2000)])
@@ -171,7 +174,10 @@ def random_transaction(rng, keys):
             fields["value"] = {"b64": rng.choice(["YQ==", "Yg=="])}
         elif kind in ("eq", "ne", "lt", "le", "gt", "ge"):
             fields.update({"other": key()} if rng.random() < 0.3 else {"value": rng.randrange(-5, 20)})
-        return {**fields, "is": kind, "when_false": rng.choice(["fail", "fail", "wait"])}
+        elif kind in ("time_before", "time_after") and rng.random() < 0.6:
+            fields = {"time_us": rng.randrange(100000)}
+        when_false = "fail" if kind == "time_before" else rng.choice(["fail", "fail", "wait"])
+        return {**fields, "is": kind, "when_false": when_false}
 
     def operand(gets):
         choice = rng.randrange(8)

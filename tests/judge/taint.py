@@ -31,7 +31,7 @@ def footprint(line, writes_only=False):
     for part in [*reads, *operations]:
         if "from" in part:
             items.add((to_bound(part["from"]), to_bound(part["to"])))
-        else:
+        elif part.get("key") is not None:  # a guard of time may have none
             items.add(to_key(part["key"]))
         if part.get("other") is not None:
             items.add(to_key(part["other"]))

@@ -26,8 +26,11 @@ class ForwardingEngine : public engine::Engine {
   const engine::ExecutionReport& execution() const override { return to_->execution(); }
   engine::EngineDevice device() const override { return to_->device(); }
   const std::vector<engine::BeforeImage>& before_images() const override { return to_->before_images(); }
-  bool would_wait(const engine::TransactionColumns& columns, std::size_t t) const override {
-    return to_->would_wait(columns, t);
+  bool would_wait(const engine::TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const override {
+    return to_->would_wait(columns, t, stamp_us);
+  }
+  TimeUs next_time(const engine::TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const override {
+    return to_->next_time(columns, t, stamp_us);
   }
   std::string_view bytes_of(Cell cell) const override { return to_->bytes_of(cell); }
   void release_through(BatchNumber batch) override { to_->release_through(batch); }

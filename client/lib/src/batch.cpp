@@ -66,8 +66,12 @@ void Batch::Columns::report(const char* problem) {
   if (misuse.empty()) misuse = "transaction " + std::to_string(size()) + " of the batch: " + problem;
 }
 
-bool Batch::Columns::check_key(Key key) {
+void Batch::Columns::check_open() {
   if (!open) report("a guard or operation outside of begin() and end()");
+}
+
+bool Batch::Columns::check_key(Key key) {
+  check_open();
   if (static_cast<std::uint32_t>(key) >= keys) report("a key that Batch::key of this batch did not return");
   return misuse.empty();
 }
@@ -210,6 +214,26 @@ void Batch::guard_range_unchanged(std::string_view from, std::string_view to, st
                                   OnFalse on_false) {
   columns_->add_guard(v1::GUARD_KIND_RANGE_UNCHANGED, on_false, columns_->add_range(from, to, 0),
                       static_cast<std::int64_t>(since_version));
+}
+
+void Batch::guard_time_before(std::int64_t time_us) {
+  columns_->check_open();
+  columns_->add_guard(v1::GUARD_KIND_TIME_BEFORE, OnFalse::fail, kNoKey, time_us);
+}
+
+void Batch::guard_time_before(Key time) {
+  columns_->check_key(time);
+  columns_->add_guard(v1::GUARD_KIND_TIME_BEFORE, OnFalse::fail, static_cast<std::uint32_t>(time), 0);
+}
+
+void Batch::guard_time_after(std::int64_t time_us, OnFalse on_false) {
+  columns_->check_open();
+  columns_->add_guard(v1::GUARD_KIND_TIME_AFTER, on_false, kNoKey, time_us);
+}
+
+void Batch::guard_time_after(Key time, OnFalse on_false) {
+  columns_->check_key(time);
+  columns_->add_guard(v1::GUARD_KIND_TIME_AFTER, on_false, static_cast<std::uint32_t>(time), 0);
 }
 
 Op Batch::get(Key key) {

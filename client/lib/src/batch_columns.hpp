@@ -40,6 +40,7 @@ struct Batch::Columns {
   std::uint64_t transaction_wait_timeout_us(int t) const;
 
   void report(const char* problem);  // keeps the first problem
+  void check_open();
   bool check_key(Key key);
   std::int64_t add_value(std::string_view bytes);
   std::uint32_t add_range(std::string_view from, std::string_view to, std::uint32_t limit);

@@ -54,7 +54,7 @@ void set_guard(const Batch::Columns& c, int g, v1::Guard* out) {
   const std::int64_t operand = m.guard_operand(g);
   if (traits.uses_range) {
     set_range(c, key, out->mutable_range());
-  } else {
+  } else if (key != kNoKey) {
     const std::string_view bytes = c.key(key);
     out->set_key(bytes.data(), bytes.size());
   }
@@ -70,6 +70,9 @@ void set_guard(const Batch::Columns& c, int g, v1::Guard* out) {
       break;
     case GuardOperand::version: out->set_version(static_cast<std::uint64_t>(operand)); break;
     case GuardOperand::bytes: out->set_bytes(std::string(c.value(operand))); break;
+    case GuardOperand::time_or_key:
+      if (key == kNoKey) out->set_time_us(static_cast<std::uint64_t>(operand));
+      break;
   }
 }
 

@@ -54,7 +54,7 @@ void append_guard(const Batch::Columns& c, int g, std::string* out) {
   out->append("{\"is\": \"").append(traits.name).append("\"");
   if (traits.uses_range) {
     append_range(c, m.guard_key(g), out);
-  } else {
+  } else if (m.guard_key(g) != kNoKey) {
     append_key_field("key", c.key(m.guard_key(g)), out);
   }
   const std::uint32_t other = m.guard_other_key_size() == 0 ? kNoKey : m.guard_other_key(g);
@@ -71,6 +71,9 @@ void append_guard(const Batch::Columns& c, int g, std::string* out) {
     case GuardOperand::bytes:
       out->append(", \"value\": ");
       append_history_bytes(c.value(operand), out);
+      break;
+    case GuardOperand::time_or_key:
+      if (m.guard_key(g) == kNoKey) append_field("time_us", operand, out);
       break;
   }
   const bool wait = !m.guard_on_false().empty() && m.guard_on_false()[at] == v1::ON_FALSE_WAIT;

@@ -13,7 +13,7 @@
 
 namespace kilokv::client {
 
-enum class GuardOperand : std::uint8_t { nothing, integer_or_key, version, bytes };
+enum class GuardOperand : std::uint8_t { nothing, integer_or_key, version, bytes, time_or_key };
 
 struct GuardTraits {
   std::string_view name;
@@ -35,6 +35,8 @@ inline constexpr GuardTraits kGuardTraits[] = {
     {"unchanged", GuardOperand::version, false},
     {"bytes_eq", GuardOperand::bytes, false},
     {"range_unchanged", GuardOperand::version, true},
+    {"time_before", GuardOperand::time_or_key, false},
+    {"time_after", GuardOperand::time_or_key, false},
 };
 static_assert(std::size(kGuardTraits) == v1::GuardKind_ARRAYSIZE);
 

@@ -25,7 +25,7 @@ void StagePlan::for_records(const ResolvedBatch& batch, std::uint32_t position, 
     if (record != absent_record_) f(record);
   };
   for (std::uint32_t g = c.guard_begin(t); g < c.guard_end[t]; ++g) {
-    use(c.guard_key[g]);
+    if (c.guard_key[g] != kNone) use(c.guard_key[g]);
     if (c.guard_other[g] != kNone) use(c.guard_other[g]);
   }
   for (std::uint32_t i = t == 0 ? 0 : c.else_end[t - 1]; i < c.else_end[t]; ++i) use(c.op_key[i]);

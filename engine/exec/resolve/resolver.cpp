@@ -78,7 +78,7 @@ bool BatchResolver::find_all(const TransactionColumns& columns, const RecordStor
   };
   for (std::size_t g = read_set; g < columns.guard_kind.size(); ++g) {
     if (uses_range(static_cast<GuardKind>(columns.guard_kind[g]))) continue;
-    find(columns.guard_key[g]);
+    if (columns.guard_key[g] != kNone) find(columns.guard_key[g]);
     if (columns.guard_other[g] != kNone) find(columns.guard_other[g]);
   }
   for (std::size_t i = 0; i < columns.op_kind.size(); ++i) {

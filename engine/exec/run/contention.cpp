@@ -35,11 +35,11 @@ Contention ContentionSample::look_at(const TransactionColumns& columns) {
     if (t >= n) break;
     ++sampled;
     for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t] && uses + 1 < kUses; ++g) {
-      ++uses;
-      use(id(columns.guard_key[g]), sampled, false, true);
-      if (columns.guard_other[g] == kNone) continue;
-      ++uses;
-      use(id(columns.guard_other[g]), sampled, false, true);
+      for (const std::uint32_t key : {columns.guard_key[g], columns.guard_other[g]}) {
+        if (key == kNone) continue;
+        ++uses;
+        use(id(key), sampled, false, true);
+      }
     }
     const std::uint32_t begin = t == 0 ? 0 : columns.else_end[t - 1];
     for (std::uint32_t op = begin; op < columns.else_end[t] && uses < kUses; ++op) {

@@ -175,8 +175,8 @@ class TransactionLog {
   KILOKV_HOST_DEVICE void for_uses(const F& f) const {
     for (std::uint32_t g = guard_begin_; g < guard_end_; ++g) {
       const std::uint32_t use = operation_begin_ + 2 * g;
-      f(use, a_.record_of_key[a_.batch.guard_key[g]]);
-      const std::uint32_t other = a_.batch.guard_other[g];
+      const std::uint32_t key = a_.batch.guard_key[g], other = a_.batch.guard_other[g];
+      if (key != kNone) f(use, a_.record_of_key[key]);
       if (other != kNone) f(use + 1, a_.record_of_key[other]);
     }
     for (std::uint32_t i = operation_begin_; i < operation_end(); ++i) {

@@ -26,8 +26,10 @@ bool may_read_guard(const engine::TransactionColumns& columns, std::uint32_t g, 
   if (uses_range(static_cast<engine::GuardKind>(columns.guard_kind[g]))) {
     return read.contains_all(columns.range_from(key), columns.range_to(key));
   }
-  const std::uint32_t other = columns.guard_other[g];
-  return read.contains(columns.key(key)) && (other == engine::kNone || read.contains(columns.key(other)));
+  const auto may_read = [&](std::uint32_t named) {
+    return named == engine::kNone || read.contains(columns.key(named));
+  };
+  return may_read(key) && may_read(columns.guard_other[g]);
 }
 
 bool may_run_operation(const engine::TransactionColumns& columns, std::uint32_t m, const Rights& rights) {

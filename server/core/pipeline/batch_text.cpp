@@ -21,7 +21,8 @@ struct OpNames {
 
 // Indexed by the numbers of GuardKind and OpKind.
 constexpr std::string_view kGuardNames[] = {
-    "", "exists", "absent", "eq", "ne", "lt", "le", "gt", "ge", "version", "unchanged", "bytes_eq", "range_unchanged"};
+    "",          "exists",   "absent",          "eq",          "ne",        "lt", "le", "gt", "ge", "version",
+    "unchanged", "bytes_eq", "range_unchanged", "time_before", "time_after"};
 constexpr OpNames kOpNames[] = {{"", ""},         {"get", ""},       {"put", "value"},     {"delete", ""},
                                 {"add", "delta"}, {"range_get", ""}, {"delete_range", ""}, {"range_get", ""}};
 static_assert(std::size(kGuardNames) == engine::kGuardKindMax + 1 && std::size(kOpNames) == engine::kOpKindMax + 1);
@@ -96,7 +97,9 @@ class TransactionText {
     const auto kind = static_cast<GuardKind>(columns_.guard_kind[i]);
     const std::int64_t operand = columns_.guard_operand[i];
     std::string text = "{\"is\": \"" + std::string(kGuardNames[columns_.guard_kind[i]]) + '"';
-    text += uses_range(kind) ? range(columns_.guard_key[i]) : key(columns_.guard_key[i]);
+    if (columns_.guard_key[i] != engine::kNone) {
+      text += uses_range(kind) ? range(columns_.guard_key[i]) : key(columns_.guard_key[i]);
+    }
     switch (operand_of(kind)) {
       case GuardOperand::nothing: break;
       case GuardOperand::integer_or_key:
@@ -108,6 +111,9 @@ class TransactionText {
         break;
       case GuardOperand::version: text += ", \"version\": " + std::to_string(operand); break;
       case GuardOperand::bytes: text += ", \"value\": " + value(operand); break;
+      case GuardOperand::time_or_key:
+        if (columns_.guard_key[i] == engine::kNone) text += ", \"time_us\": " + std::to_string(operand);
+        break;
     }
     const bool waits = static_cast<engine::OnFalse>(columns_.guard_on_false[i]) == engine::OnFalse::wait;
     return text + (waits ? ", \"when_false\": \"wait\"}" : ", \"when_false\": \"fail\"}");

@@ -41,7 +41,7 @@ Batcher::Batcher(const DatabaseOptions& options, const Clock* clock, const Acces
 bool Batcher::must_form(TimeUs now, std::uint32_t in_flight, bool at_once) const {
   if (in_flight >= options_.batch_in_flight_max) return false;
   const std::uint64_t waiting = queue_->ready() + waiting_->awake();
-  const bool other_work = !attached_.empty() || waiting_->next_deadline_us() <= stamps_.now_us();
+  const bool other_work = !attached_.empty() || waiting_->next_due_us() <= stamps_.now_us();
   if (waiting == 0 && !other_work) return false;
   if (in_flight == 0 || at_once) return true;
   if (waiting >= options_.batch_max_transactions) return true;
@@ -53,9 +53,9 @@ TimeUs Batcher::next_due(TimeUs now, std::uint32_t in_flight) const {
   if (in_flight >= options_.batch_in_flight_max) return kNever;
   TimeUs due = kNever;
   if (const TimeUs oldest = queue_->oldest_us(); oldest != kNever) due = oldest + options_.batch_max_delay_us;
-  if (const TimeUs deadline = waiting_->next_deadline_us(); deadline != kNever) {
-    // A deadline that is already due waits for the batches in flight.
-    const TimeUs left_us = deadline - stamps_.now_us();
+  if (const TimeUs waiting_us = waiting_->next_due_us(); waiting_us != kNever) {
+    // What is already due waits for the batches in flight.
+    const TimeUs left_us = waiting_us - stamps_.now_us();
     if (left_us > 0 || in_flight == 0) due = std::min(due, now + std::max<TimeUs>(left_us, 0));
   }
   return due;
@@ -87,7 +87,7 @@ bool Batcher::fill(const Position& before, std::uint64_t unanswered_parts, Refus
 // Whether nothing may go before all is answered, because too many batches have passed by a parked transaction.
 bool Batcher::must_wait_for_parked(TimeUs stamp_us) {
   if (parked_passed_by_ < kPassedByMax) return false;
-  if (waiting_->awake() == 0 && waiting_->next_deadline_us() > stamp_us) parked_passed_by_ = drained_hand_outs_ = 0;
+  if (waiting_->awake() == 0 && waiting_->next_due_us() > stamp_us) parked_passed_by_ = drained_hand_outs_ = 0;
   return parked_passed_by_ > 0 && cost_ > 0;
 }
 

@@ -2,7 +2,7 @@
 //
 // When: as soon as there is work and no batch is in flight, so that an idle server does not wait. While an earlier
 // batch is being synced: when --batch-max-transactions are waiting, or the oldest request of the queue has waited for
-// --batch-max-delay. If nothing is in flight, a due deadline of a parked transaction is enough to form a batch.
+// --batch-max-delay. If nothing is in flight, a parked transaction that is due is enough to form a batch.
 //
 // What, in this order: parked transactions, at most half of the batch while others queue; requests of the queue;
 // attached work. Both are chosen in the turns of their clients (waiting/lane_turns.hpp, turns.hpp), as far as they fit

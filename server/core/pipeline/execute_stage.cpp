@@ -430,6 +430,7 @@ Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32
   parked.admitted_batch = part.admitted_batch;
   parked.since_us = again ? part.parked_since_us : batch.header.time_us;
   parked.deadline_us = again ? part.deadline_us : batch.header.time_us + batch.columns.wait_timeout_us[t];
+  parked.next_time_us = core_->engine->next_time(batch.columns, t, batch.header.time_us);
   parked.guard = batch.results.failed_index[t];
   parked.precedence = batch.columns.precedence[t];
   parked.owner_bytes = owner_bytes + 2 * sizeof(std::uint64_t);  // and its place in parked_ids, which may be half full
@@ -444,15 +445,15 @@ Status ExecuteStage::park(const Batch& batch, const BatchPart& part, std::uint32
 void ExecuteStage::tell_parked(const engine::TransactionColumns& columns, std::uint32_t t, const Parked& parked) const {
   const std::uint32_t g = columns.guard_begin(t) + parked.guard;
   const bool is_range = uses_range(static_cast<engine::GuardKind>(columns.guard_kind[g]));
-  const std::uint32_t key = columns.guard_key[g];
-  core_->events.transaction_parked({.client = parked.client->name,
-                                    .session = parked.session,
-                                    .request = parked.request,
-                                    .index = parked.index,
-                                    .guard = parked.guard,
-                                    .guards_range = is_range,
-                                    .key = is_range ? columns.range_from(key) : columns.key(key),
-                                    .deadline_us = parked.deadline_us});
+  core_->events.transaction_parked(
+      {.client = parked.client->name,
+       .session = parked.session,
+       .request = parked.request,
+       .index = parked.index,
+       .guard = parked.guard,
+       .guards_range = is_range,
+       .key = is_range ? columns.range_from(columns.guard_key[g]) : columns.key_of_guard(g),
+       .deadline_us = parked.deadline_us});
 }
 
 // Session entries and cancellations do not need the table, so they go with the next batch. If only one part is left,

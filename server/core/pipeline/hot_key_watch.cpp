@@ -122,7 +122,7 @@ void HotKeyWatch::note_guard(KeyUse use, const engine::TransactionColumns& colum
                              const engine::KeyHashSecret& secret) {
   if (engine::uses_range(static_cast<engine::GuardKind>(columns.guard_kind[guard]))) {
     note_range(use, columns, columns.guard_key[guard], weight, secret);
-  } else {
+  } else if (columns.guard_key[guard] != engine::kNone) {
     note_key(use, columns, columns.guard_key[guard], weight);
   }
 }

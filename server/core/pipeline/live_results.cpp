@@ -70,7 +70,8 @@ void LiveSlice::visit_guard_value(std::uint32_t transaction, ResultVisitor* visi
   if (uses_range(static_cast<GuardKind>(columns.guard_kind[guard]))) {
     return;  // a range guard has no single key
   }
-  visitor->guard_value(value_of(columns.key(columns.guard_key[guard]), batch_.results->guard_cell[transaction]));
+  if (columns.guard_key[guard] == engine::kNone) return;
+  visitor->guard_value(value_of(columns.key_of_guard(guard), batch_.results->guard_cell[transaction]));
 }
 
 void LiveSlice::visit_reads(std::uint32_t begin, std::uint32_t end, ResultVisitor* visitor) const {

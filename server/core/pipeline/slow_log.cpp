@@ -20,8 +20,7 @@ void describe_guard(const engine::TransactionColumns& columns, const BatchPart& 
   if (g >= columns.guard_end[part.begin]) return;
   slow->guard = part.parked_guard;
   slow->guards_range = uses_range(static_cast<engine::GuardKind>(columns.guard_kind[g]));
-  const std::uint32_t key = columns.guard_key[g];
-  slow->guard_key = slow->guards_range ? columns.range_from(key) : columns.key(key);
+  slow->guard_key = slow->guards_range ? columns.range_from(columns.guard_key[g]) : columns.key_of_guard(g);
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ std::uint64_t guard_reads(const engine::TransactionColumns& columns, std::size_t
   for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
     const bool of_range = uses_range(static_cast<GuardKind>(columns.guard_kind[g]));
     reads += of_range ? kRangeGuardReads : 1;
-    *named_bytes += of_range ? range_bytes(columns, columns.guard_key[g]) : columns.key(columns.guard_key[g]).size();
+    *named_bytes += of_range ? range_bytes(columns, columns.guard_key[g]) : columns.key_of_guard(g).size();
     *named_bytes += guard_constant_bytes(columns, g);
     *waits |= columns.guard_on_false[g] == static_cast<std::uint8_t>(engine::OnFalse::wait);
   }
@@ -151,7 +151,7 @@ void add_guard_value(const engine::TransactionColumns& columns, std::size_t t, s
   for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
     if (uses_range(static_cast<GuardKind>(columns.guard_kind[g]))) continue;
     shown = true;
-    key_bytes = std::max(key_bytes, columns.key(columns.guard_key[g]).size());
+    key_bytes = std::max(key_bytes, columns.key_of_guard(g).size());
   }
   if (!shown) return;
   cost->stored_bytes += kItem + key_bytes;
@@ -229,9 +229,10 @@ bool costs_as_before(const engine::TransactionColumns& columns, std::size_t t) {
     const std::uint8_t kind = columns.guard_kind[guard + i];
     if (kind != columns.guard_kind[guard_before + i]) return false;
     if (guard_constant_bytes(columns, guard + i) != guard_constant_bytes(columns, guard_before + i)) return false;
-    const std::uint32_t key = columns.guard_key[guard + i], key_before = columns.guard_key[guard_before + i];
-    if (uses_range(static_cast<GuardKind>(kind)) ? range_bytes(columns, key) != range_bytes(columns, key_before)
-                                                 : key_size(key) != key_size(key_before)) {
+    if (uses_range(static_cast<GuardKind>(kind))
+            ? range_bytes(columns, columns.guard_key[guard + i]) !=
+                  range_bytes(columns, columns.guard_key[guard_before + i])
+            : columns.key_of_guard(guard + i).size() != columns.key_of_guard(guard_before + i).size()) {
       return false;
     }
   }

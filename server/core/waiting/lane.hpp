@@ -1,6 +1,6 @@
 // What the parking lot keeps of each parked transaction and of each client, and how they are linked.
 //
-//   Lane       what one client has here: its sleepers by deadline, its awake transactions, and its written groups
+//   Lane       what one client has here: its sleepers by due time, its awake transactions, and its written groups
 //   Entry      a parked transaction: asleep or awake in its lane, or chosen for a batch
 //   WaitedKey  a key that somebody waits for: groups of the clients that wait for it. It has one group inside, because
 //              most keys have one client
@@ -43,7 +43,7 @@ struct Wait {
 struct Entry : Parked {
   explicit Entry(Parked parked) : Parked(std::move(parked)) {}
   static bool is_due_before(const Entry& a, const Entry& b) {
-    return a.deadline_us != b.deadline_us ? a.deadline_us < b.deadline_us : a.id < b.id;
+    return a.due_us() != b.due_us() ? a.due_us() < b.due_us() : a.id < b.id;
   }
 
   Lane* lane = nullptr;
@@ -96,7 +96,7 @@ struct Lane {
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
-  static bool is_due_before(const Lane& a, const Lane& b) { return a.deadline_us < b.deadline_us; }
+  static bool is_due_before(const Lane& a, const Lane& b) { return a.due_us < b.due_us; }
   // The lane is about to go.
   void keep_clocks() const {
     if (client != nullptr) client->waited = {looked_at.begin, awake_turn.begin, due_turn.begin};
@@ -108,8 +108,8 @@ struct Lane {
   LinkedList<Entry, &Entry::in_awake> awake;   // in the order in which they woke
   LinkedList<Group, &Group::in_lane> written;  // groups that may have candidates
   Turn looked_at, awake_turn, due_turn;        // for its candidates, for what is awake, for what is due
-  TimeUs deadline_us = 0;                      // the earliest of its sleepers, while it is in the heap of lanes
-  std::uint32_t deadline_place = kNoPlace;     // in this heap
+  TimeUs due_us = 0;                           // the earliest of its sleepers, while it is in the heap of lanes
+  std::uint32_t due_place = kNoPlace;          // in this heap
 };
 
 }  // namespace kilokv::server

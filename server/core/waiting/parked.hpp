@@ -1,6 +1,7 @@
 // One parked transaction, as its owner sees it. Thread safety: plain data.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,11 +24,12 @@ struct Parked {
   std::uint32_t index = 0;    // in the request
   std::uint64_t arrival = 0;  // of its first arrival; unique, or ordered by index within one request
   BatchNumber admitted_batch = 0;
-  TimeUs since_us = 0;      // stamp of the batch that parked it first
-  TimeUs deadline_us = 0;   // compared with batch stamps
-  std::uint32_t guard = 0;  // the deciding guard
+  TimeUs since_us = 0;           // stamp of the batch that parked it first
+  TimeUs deadline_us = 0;        // compared with batch stamps
+  TimeUs next_time_us = kNever;  // the next one with which a guard compares the stamp (Engine::next_time)
+  std::uint32_t guard = 0;       // the deciding guard
   std::uint8_t precedence = 0;
-  bool awake = false;              // it is to run again, although its deadline is not over; ParkingLot sets it
+  bool awake = false;              // it is to run again, although it may not be due; ParkingLot sets it
   std::uint64_t owner_bytes = 0;   // its part of what `owner` takes
   std::uint32_t range_guards = 0;  // filled by park()
   // What it takes of a batch, in kWholeBatch-ths, and the largest value with which that was estimated. The caller
@@ -35,6 +37,8 @@ struct Parked {
   std::uint64_t part = 0, part_value = 0;
   std::string packed;  // filled by park() (engine::pack_transaction)
 
+  // The stamp at which it is tried again in any case.
+  TimeUs due_us() const { return std::min(deadline_us, next_time_us); }
   // Who counts what it holds, and takes turns for it. A session outlives the connection.
   Client* holder() const { return client != nullptr && session ? client->keeper() : client; }
 };

@@ -95,6 +95,15 @@ const Parked* ParkingLot::find(std::uint64_t id) const {
   return it == entries_.end() ? nullptr : &it->second;
 }
 
+void ParkingLot::set_next_time(Parked* parked, TimeUs next_time_us) {
+  auto* const entry = static_cast<Entry*>(parked);
+  Lane* const lane = entry->lane;
+  lane->asleep.remove(entry);
+  entry->next_time_us = next_time_us;
+  lane->asleep.push(entry);
+  file(lane);
+}
+
 void ParkingLot::wake(Parked* parked) {
   auto* const entry = static_cast<Entry*>(parked);
   Lane* const lane = entry->lane;
@@ -108,30 +117,30 @@ void ParkingLot::wake(Parked* parked) {
 
 void ParkingLot::begin_batch(TimeUs stamp_us) {
   due_through_us_ = std::max(due_through_us_, stamp_us);
-  for (std::size_t i = 0; i < kLanesPerBatch && !by_deadline_.empty(); ++i) {
-    if (by_deadline_.first()->deadline_us > due_through_us_) break;
-    file(by_deadline_.first());
+  for (std::size_t i = 0; i < kLanesPerBatch && !by_due_.empty(); ++i) {
+    if (by_due_.first()->due_us > due_through_us_) break;
+    file(by_due_.first());
   }
   due_.begin_batch();
   awake_.begin_batch();
 }
 
-// Puts the lane where it belongs, after its earliest deadline or the stamp has changed.
+// Puts the lane where it belongs, after its earliest due time or the stamp has changed.
 void ParkingLot::file(Lane* lane) {
   const bool has_sleepers = !lane->asleep.empty();
-  const TimeUs deadline_us = has_sleepers ? lane->asleep.first()->deadline_us : kNever;
-  const bool has_due = has_sleepers && deadline_us <= due_through_us_;
-  if (by_deadline_.has(*lane)) {
-    if (!has_due && lane->deadline_us == deadline_us) return;
-    by_deadline_.remove(lane);
+  const TimeUs due_us = has_sleepers ? lane->asleep.first()->due_us() : kNever;
+  const bool has_due = has_sleepers && due_us <= due_through_us_;
+  if (by_due_.has(*lane)) {
+    if (!has_due && lane->due_us == due_us) return;
+    by_due_.remove(lane);
   }
-  lane->deadline_us = deadline_us;
+  lane->due_us = due_us;
   if (has_due) {
     if (!lane->due_turn.waits()) due_.enter(&lane->due_turn, lane->asleep.first()->part);
     return;
   }
   due_.leave(&lane->due_turn);
-  if (has_sleepers) by_deadline_.push(lane);
+  if (has_sleepers) by_due_.push(lane);
 }
 
 Parked* ParkingLot::next_awake() {
@@ -179,9 +188,9 @@ void ParkingLot::leave_queue(Entry* entry) {
   }
 }
 
-TimeUs ParkingLot::next_deadline_us() const {
+TimeUs ParkingLot::next_due_us() const {
   if (!due_.empty()) return due_through_us_;
-  return by_deadline_.empty() ? kNever : by_deadline_.first()->deadline_us;
+  return by_due_.empty() ? kNever : by_due_.first()->due_us;
 }
 
 std::optional<ParkingLot::IdRange> ParkingLot::ids_of_request(const RequestName& name) const {
@@ -227,7 +236,7 @@ void ParkingLot::collect_keys(const engine::TransactionColumns& columns, std::si
   key_ids_.clear();
   for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
     if (uses_range(static_cast<engine::GuardKind>(columns.guard_kind[g]))) continue;
-    key_ids_.push_back(columns.key_id[columns.guard_key[g]]);
+    if (columns.guard_key[g] != engine::kNone) key_ids_.push_back(columns.key_id[columns.guard_key[g]]);
     if (columns.guard_other[g] != engine::kNone) key_ids_.push_back(columns.key_id[columns.guard_other[g]]);
   }
   std::sort(key_ids_.begin(), key_ids_.end(),

@@ -1,16 +1,16 @@
 // Parked transactions. A transaction is parked if a WAIT guard was false at the end of its batch. It runs again after a
 // write to a key of its guards, or when its time is up. It costs no time until then.
 //
-// Indexes: by guard key (key_index.hpp: every key of every guard), by deadline, by request (the range of its ids), and
+// Indexes: by guard key (key_index.hpp: every key of every guard), by due time, by request (the range of its ids), and
 // by id. A range guard needs none: once false, it stays false.
 //
 // Each client has a lane (lane.hpp). What is due and what is awake are two kinds. For each kind, the lanes take turns
 // (lane_turns.hpp), measured by what the transactions take of a batch. So no client waits for all the work of another.
-// The sleepers of a lane are in a heap of their own, by deadline. Those that are due stay in it until their turn comes.
+// The sleepers of a lane are in a heap of their own, by due time. Those that are due stay in it until their turn comes.
 // So no step walks over all that are due.
 //
 // Invariants:
-// - A lane with sleepers is in the heap of lanes, by the earliest of their deadlines, or it is among those that have
+// - A lane with sleepers is in the heap of lanes, by the earliest of their due times, or it is among those that have
 //   something due. It is moved by begin_batch(), a bounded number of lanes in each batch.
 // - A lane lives while something of its client is parked.
 // - What is chosen is neither due nor awake, and stays parked until it is taken.
@@ -62,6 +62,8 @@ class ParkingLot {
   Parked* next_candidate() { return keys_.next_candidate(); }
   bool has_candidates() const { return keys_.has_candidates(); }
 
+  // Changes Parked::next_time_us. Requires: it sleeps, and was not due when the last batch began.
+  void set_next_time(Parked* parked, TimeUs next_time_us);
   // Wakes it. Requires: it is parked, neither awake nor chosen.
   void wake(Parked* parked);
   std::size_t awake() const { return awake_count_; }
@@ -76,11 +78,13 @@ class ParkingLot {
   // Parked::part, and has to be taken before the next batch; or its client is put off until the next batch.
   void choose(Parked* parked);
   void put_off(Parked* parked);
+  // The stamp of the last batch.
+  TimeUs stamp_us() const { return due_through_us_; }
   // Whether it was due when the last batch began.
-  bool is_due(const Parked& parked) const { return parked.deadline_us <= due_through_us_; }
-  // When a transaction that sleeps is due: the earliest deadline. If some were due when the last batch began, and are
-  // left, the stamp of this batch. kNever (core/environment.hpp): none sleeps.
-  TimeUs next_deadline_us() const;
+  bool is_due(const Parked& parked) const { return parked.due_us() <= due_through_us_; }
+  // When a transaction that sleeps is due: the earliest of these times. If some were due when the last batch began, and
+  // are left, the stamp of this batch. kNever (core/environment.hpp): none sleeps.
+  TimeUs next_due_us() const;
 
   // Null if no such transaction is parked (any more). The pointer is valid until the transaction is taken.
   const Parked* find(std::uint64_t id) const;
@@ -132,7 +136,7 @@ class ParkingLot {
   std::map<std::uint64_t, Entry> entries_;
   std::unordered_map<Client*, Lane> lanes_;
   KeyIndex keys_;
-  IndexedHeap<Lane, Lane::is_due_before, &Lane::deadline_place> by_deadline_;  // lanes with nothing due
+  IndexedHeap<Lane, Lane::is_due_before, &Lane::due_place> by_due_;  // lanes with nothing due
   LaneTurns due_, awake_;
   TimeUs due_through_us_ = INT64_MIN;  // the stamp of the last batch
   std::size_t awake_count_ = 0;

@@ -40,7 +40,12 @@ void Waiting::wake_candidates(const engine::Engine& engine, BatchNumber last, bo
     looks += looks_of(*candidate);
     scratch_.clear();
     engine::unpack_transaction(candidate->packed, &scratch_);
-    if (!engine.would_wait(scratch_, 0)) lot_.wake(candidate);
+    if (!engine.would_wait(scratch_, 0, lot_.stamp_us())) {
+      lot_.wake(candidate);
+      continue;
+    }
+    const TimeUs next_time_us = engine.next_time(scratch_, 0, lot_.stamp_us());
+    if (next_time_us != candidate->next_time_us) lot_.set_next_time(candidate, next_time_us);
   }
 }
 
@@ -157,12 +162,12 @@ bool Waiting::passes(const Parked& parked, const Cancelling& cancelling) {
   return filter.key_prefix.empty() || guard_key_of(parked).starts_with(filter.key_prefix);
 }
 
-// The key of the deciding guard; empty for a guard of a range. Valid until the next call.
+// The key of the deciding guard; empty for a guard without one. Valid until the next call.
 std::string_view Waiting::guard_key_of(const Parked& parked) {
   scratch_.clear();
   engine::unpack_transaction(parked.packed, &scratch_);
   if (uses_range(static_cast<engine::GuardKind>(scratch_.guard_kind[parked.guard]))) return {};
-  return scratch_.key(scratch_.guard_key[parked.guard]);
+  return scratch_.key_of_guard(parked.guard);
 }
 
 Waiting::List Waiting::list(std::uint64_t after_id, std::uint32_t limit) {

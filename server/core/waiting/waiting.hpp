@@ -4,7 +4,9 @@
 //   becomes a candidate  when a batch wrote a key of its guards (end_batch);
 //   wakes                when it is a candidate and its guards would let it decide (wake_candidates). Otherwise it
 //                        stays parked, because to run it again would change nothing;
-//   is due               when its deadline is at or before the stamp of the next batch;
+//   is due               when the stamp of the next batch reaches its deadline, or the next time with which one of its
+//                        guards compares the stamp. A key may hold this time. So the time is looked up when the
+//                        transaction is parked, and when it is a candidate;
 //   leaves               when the batcher takes it (hand_out), a client cancels it (take_cancelled), its request fails
 //                        (forget), or the server drains (then its request fails). A transaction that runs and still
 //                        waits is parked again, under the id that it had.
@@ -15,7 +17,7 @@
 //   others have (lane_turns.hpp). A lane of the parking lot is what one client has.
 // - Within a client, what woke first is offered first, and what was due first. What gets no place keeps its turn.
 // - Awake and due transactions are chosen alternately. So if many are awake and many are due, each get half of the
-//   places, and deadlines that come together do not keep out those that wake.
+//   places, and due times that come together do not keep out those that wake.
 // - No step looks at more than a bounded number of transactions, or of their bytes (kLooksPerStep), and each step looks
 //   at one at least.
 // - Nobody is forgotten: a candidate stays one until it was looked at, and what is awake stays awake until it leaves.
@@ -71,8 +73,8 @@ class Waiting {
   void wake_candidates(const engine::Engine& engine, BatchNumber last, bool idle);
   bool has_candidates() const { return lot_.has_candidates(); }
   std::size_t awake() const { return lot_.awake(); }
-  // When the next transaction that is not awake is due (ParkingLot::next_deadline_us).
-  TimeUs next_deadline_us() const { return lot_.next_deadline_us(); }
+  // When the next transaction that is not awake is due (ParkingLot::next_due_us).
+  TimeUs next_due_us() const { return lot_.next_due_us(); }
 
   // What becomes of a transaction that hand_out() offers.
   enum class Answer {

@@ -44,6 +44,8 @@ void add_everything(Batch* batch) {
   batch->guard_unchanged(b, 12, OnFalse::wait);
   batch->guard_bytes(a, "x\0y"sv);
   batch->guard_range_unchanged("f", "", 13);
+  batch->guard_time_before(14);
+  batch->guard_time_after(b, OnFalse::wait);
   const Op get = batch->get(a);
   batch->put(b, "value");
   batch->put(b, FromGet{get});
@@ -90,11 +92,14 @@ TEST(Batch, OptionalColumnsAreFilledInFromTheFirstTransactionOn) {
   EXPECT_EQ(c.precedence(), "\0\3\0"sv);
   ASSERT_EQ(c.wait_timeout_us_size(), 3);
   EXPECT_EQ(c.wait_timeout_us(1), 1500u);
-  EXPECT_EQ(c.guard_on_false(), "\0\0\1\0\0\0\1\0\0\0"sv);
-  ASSERT_EQ(c.guard_other_key_size(), 10);
+  EXPECT_EQ(c.guard_on_false(), "\0\0\1\0\0\0\1\0\0\0\1\0"sv);
+  ASSERT_EQ(c.guard_other_key_size(), 12);
   EXPECT_EQ(c.guard_other_key(0), 0xFFFFFFFFu);
   EXPECT_EQ(c.guard_other_key(4), 3u);
-  EXPECT_EQ(c.guard_other_key(9), 0xFFFFFFFFu);
+  EXPECT_EQ(c.guard_other_key(11), 0xFFFFFFFFu);
+  EXPECT_EQ(c.guard_key(9), 0xFFFFFFFFu);
+  EXPECT_EQ(c.guard_operand(9), 14);
+  EXPECT_EQ(c.guard_key(10), 3u);
   EXPECT_EQ(c.key_length(), 0u);
   ASSERT_EQ(c.key_ends_size(), 6);
   EXPECT_EQ(c.key_ends(1), 8u);
@@ -127,7 +132,7 @@ TEST(Batch, RowsSayTheSame) {
   const v1::Transaction& t = request.rows().transactions(1);
   EXPECT_EQ(t.precedence(), 3u);
   EXPECT_EQ(t.wait_timeout_us(), 1500u);
-  ASSERT_EQ(t.guards_size(), 8);
+  ASSERT_EQ(t.guards_size(), 10);
   EXPECT_EQ(t.guards(1).on_false(), v1::ON_FALSE_WAIT);
   EXPECT_EQ(t.guards(2).integer(), -5);
   EXPECT_EQ(t.guards(3).other_key(), "bb");
@@ -136,6 +141,11 @@ TEST(Batch, RowsSayTheSame) {
   EXPECT_EQ(t.guards(7).range().from(), "f");
   EXPECT_EQ(t.guards(7).version(), 13u);
   EXPECT_TRUE(t.guards(7).key().empty());
+  EXPECT_EQ(t.guards(8).time_us(), 14u);
+  EXPECT_TRUE(t.guards(8).key().empty());
+  EXPECT_EQ(t.guards(9).key(), "bb");
+  EXPECT_EQ(t.guards(9).operand_case(), v1::Guard::OPERAND_NOT_SET);
+  EXPECT_EQ(t.guards(9).on_false(), v1::ON_FALSE_WAIT);
   ASSERT_EQ(t.then_size(), 7);
   EXPECT_EQ(t.then(1).operand().bytes(), "value");
   EXPECT_EQ(t.then(2).operand().get(), 0u);

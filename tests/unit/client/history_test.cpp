@@ -51,6 +51,8 @@ TEST(History, ATransactionIsWrittenAsItWasSent) {
   batch.guard_unchanged(a, 12);
   batch.guard_bytes(a, "hi");
   batch.guard_range_unchanged("f", "g", 13);
+  batch.guard_time_before(a);
+  batch.guard_time_after(14, OnFalse::wait);
   const Op get = batch.get(a);
   batch.put(b, "v"sv);
   batch.add(b, FromGet{get, true});
@@ -81,7 +83,9 @@ TEST(History, ATransactionIsWrittenAsItWasSent) {
                {"is": "eq", "key": "a", "other": "b\"", "when_false": "fail"},
                {"is": "unchanged", "key": "a", "version": 12, "when_false": "fail"},
                {"is": "bytes_eq", "key": "a", "value": {"b64": "aGk="}, "when_false": "fail"},
-               {"is": "range_unchanged", "from": "f", "to": "g", "version": 13, "when_false": "fail"}],
+               {"is": "range_unchanged", "from": "f", "to": "g", "version": 13, "when_false": "fail"},
+               {"is": "time_before", "key": "a", "when_false": "fail"},
+               {"is": "time_after", "time_us": 14, "when_false": "wait"}],
     "then": [{"op": "get", "key": "a"}, {"op": "put", "key": "b\"", "value": {"b64": "dg=="}},
              {"op": "add", "key": "b\"", "delta": {"get": 0, "negate": true}},
              {"op": "put", "key": "b\"", "value": {"get": 0}},

@@ -31,7 +31,9 @@ TEST(TransactionJson, WhatIsWrittenCanBeRead) {
                {"is": "version", "key": "a", "version": 3, "when_false": "fail"},
                {"is": "unchanged", "key": "a", "version": 12, "when_false": "fail"},
                {"is": "bytes_eq", "key": "a", "value": {"b64": "aGk="}, "when_false": "fail"},
-               {"is": "range_unchanged", "from": "f", "to": "g", "version": 13, "when_false": "fail"}],
+               {"is": "range_unchanged", "from": "f", "to": "g", "version": 13, "when_false": "fail"},
+               {"is": "time_before", "key": "a", "when_false": "fail"},
+               {"is": "time_after", "time_us": 9223372036854775807, "when_false": "wait"}],
     "then": [{"op": "get", "key": "a"}, {"op": "put", "key": "b", "value": {"b64": "dg=="}},
              {"op": "add", "key": "b", "delta": {"get": 0, "negate": true}},
              {"op": "put", "key": "b", "value": {"get": 0}}, {"op": "add", "key": "b", "delta": -4},
@@ -63,6 +65,14 @@ bool add_guards(v1::GuardKind kind, Batch* batch) {
     case v1::GUARD_KIND_UNCHANGED: batch->guard_unchanged(batch->key("k"), 8); return true;
     case v1::GUARD_KIND_BYTES_EQUAL: batch->guard_bytes(batch->key("k"), "value"); return true;
     case v1::GUARD_KIND_RANGE_UNCHANGED: batch->guard_range_unchanged("a", "b", 9); return true;
+    case v1::GUARD_KIND_TIME_BEFORE:
+      batch->guard_time_before(9);
+      batch->guard_time_before(batch->key("k"));
+      return true;
+    case v1::GUARD_KIND_TIME_AFTER:
+      batch->guard_time_after(9);
+      batch->guard_time_after(batch->key("k"), OnFalse::wait);
+      return true;
     default: return false;
   }
 }
@@ -104,8 +114,13 @@ TEST(TransactionJson, EveryKindOfGuardComesBack) {
     fill_transaction(batch, 0, &row);
     for (const v1::Guard& guard : row.guards()) {
       EXPECT_EQ(guard.kind(), kind);
-      EXPECT_EQ(guard.has_range(), guard.key().empty());
       const bool has_operand = guard.operand_case() != v1::Guard::OPERAND_NOT_SET;
+      if (kGuardTraits[number].operand == GuardOperand::time_or_key) {
+        EXPECT_EQ(has_operand, guard.key().empty());
+        EXPECT_FALSE(guard.has_range());
+        continue;
+      }
+      EXPECT_EQ(guard.has_range(), guard.key().empty());
       EXPECT_EQ(has_operand, kGuardTraits[number].operand != GuardOperand::nothing);
     }
   }
@@ -163,6 +178,10 @@ TEST(TransactionJson, ErrorsNameTheField) {
       {R"({"then": [{"op": "range_get", "from": "a", "limit": 1, "reverse": 1}]})", "\"reverse\" is not true or false"},
       {R"({"then": [{"op": "delete_range", "from": "a", "limit": 1, "reverse": true}]})", "reverse"},
       {R"({"guards": [{"key": "a", "is": "eq", "value": "x"}]})", "guards[0]: \"value\" is not an integer"},
+      {R"({"guards": [{"is": "time_after"}]})", "guards[0]: the guard needs either \"time_us\" or \"key\""},
+      {R"({"guards": [{"is": "time_after", "key": "a", "time_us": 1}]})", "either \"time_us\" or \"key\""},
+      {R"({"guards": [{"is": "time_before", "key": "a", "when_false": "wait"}]})", "\"time_before\" must not wait"},
+      {R"({"guards": [{"is": "time_after", "time_us": "soon"}]})", "time_us"},
       {R"({"guards": [{"key": "a", "is": "near"}]})", "unknown guard \"is\": \"near\"; known: exists absent eq"},
       {R"({"guards": [{"key": {"b64": "*"}, "is": "exists"}]})", "\"key\" is neither"},
       {R"({"guards": [{"key": "a", "is": "exists", "when_false": "maybe"}]})", "\"when_false\""},

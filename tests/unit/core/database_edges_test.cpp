@@ -336,6 +336,89 @@ TEST_F(DatabaseEdgesTest, DeadlinesAreMetAfterARestartWithTheWallClockBehind) {
   EXPECT_EQ(sink->outcome(0), Outcome::wait_expired);
 }
 
+class DatabaseTimesTest : public DatabaseEdgesTest {
+ protected:
+  // Takes the lease, as soon as it is over, for the length.
+  static Build take_lease(DurationUs length_us, DurationUs wait_us) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin(0, wait_us);
+      const std::uint32_t lease = b.key("lease");
+      b.guard(engine::GuardKind::time_after, engine::OnFalse::wait, lease, 0);
+      b.op(engine::OpKind::put, lease, engine::Operand::batch_time);
+      b.op(engine::OpKind::add, lease, engine::Operand::integer, length_us);
+      b.end();
+    };
+  }
+};
+
+// There is no other work: the time itself makes a batch form.
+TEST_F(DatabaseTimesTest, ALeaseIsTakenOverAtItsEnd) {
+  const auto first = run(take_lease(5 * kSecond, 0));
+  ASSERT_TRUE(first->done);
+  EXPECT_EQ(first->outcome(0), Outcome::committed);
+  const TimeUs end_us = integer("lease");
+  EXPECT_EQ(end_us, first->at(0).result.batch_time_us + 5 * kSecond);
+  const auto second = run(take_lease(5 * kSecond, 60 * kSecond));
+  sim.scheduler.run_for(end_us - sim.clock.wall_us() - 1);
+  EXPECT_FALSE(second->ended());
+  sim.scheduler.run_for(1);
+  ASSERT_TRUE(second->done);
+  EXPECT_EQ(second->outcome(0), Outcome::committed);
+  EXPECT_EQ(second->at(0).result.batch_time_us, end_us);
+}
+
+TEST_F(DatabaseTimesTest, AWaitFollowsALeaseThatIsRenewedOrGivenBack) {
+  run(take_lease(5 * kSecond, 0));
+  const auto waits = run(take_lease(kSecond, 60 * kSecond));
+  run(add("lease", 10 * kSecond));
+  sim.scheduler.run_for(14 * kSecond);
+  EXPECT_FALSE(waits->ended()) << "renewed";
+  const auto waits_longer = run(take_lease(kSecond, 60 * kSecond));
+  run(add("lease", -10 * kSecond));
+  ASSERT_TRUE(waits->done) << "given back";
+  EXPECT_EQ(waits->outcome(0), Outcome::committed);
+  EXPECT_FALSE(waits_longer->ended()) << "the first one has it again";
+  sim.scheduler.run_for(kSecond);
+  ASSERT_TRUE(waits_longer->done);
+  EXPECT_EQ(waits_longer->outcome(0), Outcome::committed);
+}
+
+// A time that is reached by a guard with FAIL, beside a guard that waits.
+TEST_F(DatabaseTimesTest, ATimeOfAGuardThatFailsEndsTheWait) {
+  const TimeUs end_us = sim.clock.wall_us() + 3 * kSecond;
+  const auto sink = run([=](engine::ColumnsBuilder& b) {
+    b.begin(0, 60 * kSecond);
+    b.guard(engine::GuardKind::time_before, engine::OnFalse::fail, engine::kNone, end_us);
+    b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, b.key("a"), 10);
+    b.op(engine::OpKind::add, b.key("a"), engine::Operand::integer, -10);
+    b.begin_else();
+    b.op(engine::OpKind::put, b.key("given up"), engine::Operand::batch_time);
+    b.end();
+  });
+  sim.scheduler.run_for(3 * kSecond - 1000);
+  EXPECT_FALSE(sink->ended());
+  sim.scheduler.run_for(1000);
+  ASSERT_TRUE(sink->done);
+  EXPECT_EQ(sink->outcome(0), Outcome::guard_failed);
+  EXPECT_EQ(integer("given up"), end_us);
+}
+
+TEST_F(DatabaseTimesTest, ATimeAfterTheDeadlineDoesNotPutItOff) {
+  run([](engine::ColumnsBuilder& b) {
+    b.begin(0, 0);
+    b.op(engine::OpKind::put, b.key("lease"), engine::Operand::integer, kNever);
+    b.end();
+  });
+  const auto sink = run(take_lease(kSecond, 3 * kSecond));
+  sim.scheduler.run_for(3 * kSecond - 1);
+  EXPECT_FALSE(sink->ended());
+  sim.scheduler.run_for(1);
+  ASSERT_TRUE(sink->done);
+  EXPECT_EQ(sink->outcome(0), Outcome::wait_expired);
+  const auto next = run(add("b", 1));
+  EXPECT_TRUE(next->done);
+}
+
 TEST_F(DatabaseEdgesTest, AClockThatIsFarAfterTheLastBatchStopsTheStart) {
   run(add("b", 1));
   database.reset();

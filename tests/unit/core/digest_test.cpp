@@ -69,6 +69,25 @@ TEST(DigestTest, SameContentSameDigestWhateverTheLayout) {
   EXPECT_EQ(digest({Transfer{}, other_layout}), digest({other_layout, Transfer{}}));
 }
 
+TEST(DigestTest, TimesAndKeysWithTimesDiffer) {
+  const auto of = [](GuardKind kind, const std::string& key, TimeUs time_us, bool more_keys = false) {
+    TransactionColumns columns;
+    ColumnsBuilder builder(&columns, kSecret);
+    builder.begin(0, 0);
+    if (more_keys) builder.key("nobody");
+    builder.guard(kind, OnFalse::fail, key.empty() ? engine::kNone : builder.key(key), time_us);
+    builder.end();
+    return digest_of(columns);
+  };
+  const Hash128 first = of(GuardKind::time_after, "", 7);
+  EXPECT_EQ(first, of(GuardKind::time_after, "", 7, true));
+  EXPECT_NE(first, of(GuardKind::time_after, "", 8));
+  EXPECT_NE(first, of(GuardKind::time_before, "", 7));
+  EXPECT_NE(first, of(GuardKind::time_after, "k", 7));
+  EXPECT_NE(of(GuardKind::time_after, "l", 0), of(GuardKind::time_after, "k", 0));
+  EXPECT_EQ(of(GuardKind::time_after, "k", 0), of(GuardKind::time_after, "k", 9)) << "the key has the time";
+}
+
 TEST(DigestTest, EveryPartCounts) {
   const std::vector<std::function<void(Transfer*)>> changes = {
       [](Transfer* t) { t->from = "alicf"; },

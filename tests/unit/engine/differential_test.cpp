@@ -141,7 +141,8 @@ void compare_state(const TransactionColumns& columns, const Engine& a, const Eng
     comparison->equal("before-image", i, before_a[i].cell, before_b[i].cell);
   }
   for (std::size_t t = 0; t < columns.size(); ++t) {
-    comparison->equal("would wait", t, a.would_wait(columns, t), b.would_wait(columns, t));
+    comparison->equal("would wait", t, a.would_wait(columns, t, 0), b.would_wait(columns, t, 0));
+    comparison->equal("next time", t, a.next_time(columns, t, 0), b.next_time(columns, t, 0));
   }
   const Hash128 hash_a = a.state_hash(), hash_b = b.state_hash(), computed = b.compute_state_hash();
   comparison->equal("state hash", 0, hash_a == hash_b, true);

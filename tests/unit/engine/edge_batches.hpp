@@ -131,7 +131,18 @@ class EdgeBatches {
           builder_->guard(kind, on_false, guarded, draw_integer());
         }
         break;
+      case GuardKind::time_before:
+      case GuardKind::time_after: time_guard(kind, may_wait(kind) ? on_false : OnFalse::fail, guarded); break;
       case GuardKind::range_unchanged: break;  // not among guard_kinds_
+    }
+  }
+
+  // The times are before and after the stamps that the tests give their batches. A key may hold the stamp of a batch.
+  void time_guard(GuardKind kind, OnFalse on_false, std::uint32_t guarded) {
+    switch (random_.below(4)) {
+      case 0: return builder_->guard(kind, on_false, kNone, random_.between(0, 8));
+      case 1: return builder_->guard(kind, on_false, kNone, kNever);
+      default: return builder_->guard(kind, on_false, guarded, 0);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include "engine/engine.hpp"
 
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -336,8 +337,41 @@ TEST(would_wait_outside_of_a_batch) {
       for (const Case& c : guards) b.guard(GuardKind::greater, c.on_false, b.key(c.key), c.above);
       b.op(OpKind::get, b.key("none"));
     });
-    EXPECT_EQ(bench.engine->would_wait(bench.columns, 0), expected);
+    EXPECT_EQ(bench.engine->would_wait(bench.columns, 0, 0), expected);
   }
+}
+
+TEST(the_next_time_of_a_transaction) {
+  Bench bench;
+  bench.load("end", 700, 9);
+  bench.load("past", 100, 9);
+  bench.load_bytes("text", "x");
+  const auto next = [&](TimeUs stamp, const std::function<void(ColumnsBuilder&)>& guards) {
+    bench.columns.clear();
+    bench.add([&](auto& b) {
+      guards(b);
+      b.op(OpKind::get, b.key("end"));
+    });
+    return bench.engine->next_time(bench.columns, 0, stamp);
+  };
+  const auto after = [](ColumnsBuilder& b, const char* key, TimeUs time) {
+    b.guard(GuardKind::time_after, OnFalse::wait, *key == 0 ? kNone : b.key(key), time);
+  };
+  EXPECT_EQ(next(500, [](ColumnsBuilder& b) { b.guard(GuardKind::greater, OnFalse::wait, b.key("end"), 800); }),
+            kNever);
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "", 600); }), 600);
+  EXPECT_EQ(next(600, [&](ColumnsBuilder& b) { after(b, "", 600); }), kNever);  // it is reached
+  EXPECT_EQ(next(599, [&](ColumnsBuilder& b) { after(b, "", 600); }), 600);
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "end", 0); }), 700);
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "past", 600), after(b, "none", 600); }), kNever);
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "text", 600); }), kNever);
+  EXPECT_EQ(next(500,
+                 [&](ColumnsBuilder& b) {
+                   after(b, "", 900), after(b, "end", 0);
+                   b.guard(GuardKind::time_before, OnFalse::fail, kNone, 650);  // whatever its on_false
+                   after(b, "", 100);
+                 }),
+            650);
 }
 
 TEST(byte_values_stay_readable_until_released) {

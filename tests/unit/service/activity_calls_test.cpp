@@ -127,6 +127,10 @@ TEST(SlowList, SaysWhatIsKnown) {
   EXPECT_FALSE(response.transactions(1).has_guard_key());
   EXPECT_EQ(response.transactions(1).session() + response.transactions(1).trace(), "");
   response.Clear();
+  fill_slow({slow_one("")}, 1, KeyViewer(nullptr, &kSecret), kRoomy, &response);
+  EXPECT_TRUE(response.transactions(0).has_guard());
+  EXPECT_FALSE(response.transactions(0).has_guard_key()) << "a guard of time with a constant";
+  response.Clear();
   fill_slow({slow_one("a"), slow_one("b")}, 1, KeyViewer(nullptr, &kSecret), kRoomy, &response);
   EXPECT_EQ(response.transactions_size(), 1);
 }

@@ -63,8 +63,8 @@ TEST(DecodeRows, Transfer) {
 
 TEST(DecodeRows, RefusesUnknownKinds) {
   expect_refused(try_decode(with_guard(static_cast<v1::GuardKind>(99), "k")), "transactions[0].guards[0].kind",
-                 "1 to 12", "99");
-  expect_refused(try_decode(with_guard(v1::GUARD_KIND_UNSPECIFIED, "k")), "transactions[0].guards[0].kind", "1 to 12",
+                 "1 to 14", "99");
+  expect_refused(try_decode(with_guard(v1::GUARD_KIND_UNSPECIFIED, "k")), "transactions[0].guards[0].kind", "1 to 14",
                  "0");
   expect_refused(try_decode(with_then(static_cast<v1::OperationKind>(8), "k")), "transactions[0].then[0].kind",
                  "1 to 7", "8");
@@ -92,6 +92,22 @@ TEST(DecodeRows, RefusesOperandsThatDoNotFit) {
   guard = with_guard(v1::GUARD_KIND_EXISTS, "k");
   guard.mutable_guards(0)->set_integer(1);
   expect_refused(try_decode(guard), "transactions[0].guards[0].operand", "no operand", "integer");
+  constexpr std::uint64_t kTimeMax = std::numeric_limits<std::int64_t>::max();
+  guard = with_guard(v1::GUARD_KIND_TIME_AFTER, "");
+  expect_refused(try_decode(guard), "transactions[0].guards[0].operand", "time_us or a key", "not set");
+  guard.mutable_guards(0)->set_integer(1);
+  expect_refused(try_decode(guard), "transactions[0].guards[0].operand", "time_us or a key", "integer");
+  guard.mutable_guards(0)->set_time_us(kTimeMax + 1);
+  expect_refused(try_decode(guard), "transactions[0].guards[0].time_us", std::to_string(kTimeMax),
+                 std::to_string(kTimeMax + 1));
+  guard.mutable_guards(0)->set_time_us(kTimeMax);
+  EXPECT_TRUE(try_decode(guard).ok());
+  guard.mutable_guards(0)->set_key("k");
+  expect_refused(try_decode(guard), "transactions[0].guards[0].operand", "either a key or time_us", "time_us");
+  guard = with_guard(v1::GUARD_KIND_TIME_BEFORE, "k");
+  EXPECT_TRUE(try_decode(guard).ok());
+  guard.mutable_guards(0)->set_on_false(v1::ON_FALSE_WAIT);
+  expect_refused(try_decode(guard), "transactions[0].guards[0].on_false", "only become false", "WAIT (1)");
   guard = with_guard(v1::GUARD_KIND_UNCHANGED, "k");
   guard.mutable_guards(0)->set_version(kVersionMax + 1);
   expect_refused(try_decode(guard), "transactions[0].guards[0].version", std::to_string(kVersionMax),

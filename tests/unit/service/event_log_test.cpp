@@ -58,6 +58,10 @@ TEST_F(EventLogTest, ASlowTransactionHasItsReasonAndItsTrace) {
       "sync_us=0 answer_us=0 client=\"user:alice\" session=abababab request=7 guard=1 key=\"account/7\" index=0 "
       "transactions=1 outcome=COMMITTED batch=5 admitted_batch=3 batch_transactions=0 reads=0 "
       "trace=0af7651916cd43dd8448eb211c80319c span=b7ad6b7169203331 left_out=4\n");
+  SlowTransaction for_a_time = slow();
+  for_a_time.guard_key.clear();
+  events_of(&log).transaction_slow(for_a_time, 0);
+  EXPECT_NE(lines_.take().find(" guard=1 index="), std::string::npos);
   SlowTransaction other = slow();
   other.reason = SlowReason::sync;
   other.guard = engine::kNone;

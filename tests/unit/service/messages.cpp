@@ -26,10 +26,11 @@ void random_guard(Generator* generator, v1::Guard* guard) {
   const auto kind = static_cast<GuardKind>(engine::kGuardKindMin +
                                            below(generator, engine::kGuardKindMax - engine::kGuardKindMin + 1));
   guard->set_kind(static_cast<v1::GuardKind>(kind));
-  guard->set_on_false(static_cast<v1::OnFalse>(below(generator, 2)));
+  guard->set_on_false(may_wait(kind) ? static_cast<v1::OnFalse>(below(generator, 2)) : v1::ON_FALSE_FAIL);
+  const bool has_time = compares_time(kind) && below(generator, 2) == 0;
   if (uses_range(kind)) {
     random_range(generator, guard->mutable_range());
-  } else {
+  } else if (!has_time) {
     guard->set_key(random_key(generator));
   }
   switch (operand_of(kind)) {
@@ -43,6 +44,9 @@ void random_guard(Generator* generator, v1::Guard* guard) {
       break;
     case GuardOperand::version: guard->set_version(below(generator, kVersionMax)); break;
     case GuardOperand::bytes: guard->set_bytes(random_key(generator)); break;
+    case GuardOperand::time_or_key:
+      if (has_time) guard->set_time_us((*generator)() >> 1);
+      break;
   }
 }
 

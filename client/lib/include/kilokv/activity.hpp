@@ -26,6 +26,9 @@ struct ShownKey {
   std::string key;
   std::string hash;       // such as #0123456789abcdef; empty: `key` is the key
   bool is_range = false;  // it is about a range that begins at this key
+
+  // False: there is no key, such as for a guard that compares the stamp with a constant.
+  bool is_there() const { return is_range || !key.empty() || !hash.empty(); }
 };
 
 enum class KeyUse : std::uint8_t { read, write, failed_guard, wait };
@@ -63,7 +66,7 @@ struct SlowTransaction {
   std::uint64_t batch = 0, admitted_batch = 0;
   std::uint32_t batch_transactions = 0;
   std::uint64_t reads = 0;             // the most keys that a transaction of the request may look at
-  std::optional<std::uint32_t> guard;  // waiting: the guard for which it was parked last, and its key
+  std::optional<std::uint32_t> guard;  // waiting: the guard for which it was parked last, and its key, if it has one
   ShownKey guard_key;
   std::string trace, span;  // ids that the client has named by traceparent; empty: none
 };

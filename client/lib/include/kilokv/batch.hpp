@@ -64,6 +64,13 @@ class Batch {
   void guard_bytes(Key key, std::string_view bytes, OnFalse on_false = OnFalse::fail);
   void guard_range_unchanged(std::string_view from, std::string_view to, std::uint64_t since_version,
                              OnFalse on_false = OnFalse::fail);
+  // They compare the stamp of the batch (BatchTime) with a time, in microseconds since the Unix epoch: with a constant,
+  // or with the integer value of a key, where an absent key counts as 0. Before: the stamp is less. After: it is equal
+  // or greater. To wait for "before" would be in vain.
+  void guard_time_before(std::int64_t time_us);
+  void guard_time_before(Key time);
+  void guard_time_after(std::int64_t time_us, OnFalse on_false = OnFalse::fail);
+  void guard_time_after(Key time, OnFalse on_false = OnFalse::fail);
 
   Op get(Key key);
   Op put(Key key, const Operand& value);

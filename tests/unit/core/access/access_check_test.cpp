@@ -50,8 +50,11 @@ TEST(AccessCheckTest, RefusalsNameTheKey) {
          "transactions[0].then[0]: user \"alice\" has no read right to all keys of its range");
   expect([](auto& b) { b.guard(GuardKind::greater_equal, engine::OnFalse::fail, b.key("g"), 0, b.key("r/1")); },
          "transactions[0].guards[0]: user \"alice\" has no read right to the key \"g\"");
+  expect([](auto& b) { b.guard(GuardKind::time_after, engine::OnFalse::fail, b.key("t"), 0); },
+         "transactions[0].guards[0]: user \"alice\" has no read right to the key \"t\"");
   expect([](auto& b) { b.guard(GuardKind::greater_equal, engine::OnFalse::fail, b.key("r/1"), 0, b.key("other")); },
          "transactions[0].guards[0]: user \"alice\" has no read right to the key \"other\"");
+  EXPECT_EQ(refusal([](auto& b) { b.guard(GuardKind::time_after, engine::OnFalse::fail, engine::kNone, 7); }), "");
 }
 
 TEST(AccessCheckTest, NamesAreOnOneLine) {

@@ -35,7 +35,8 @@ class ByteValues : public engine::Engine {
   const engine::ExecutionReport& execution() const override { return report_; }
   engine::EngineDevice device() const override { return {}; }
   const std::vector<engine::BeforeImage>& before_images() const override { return images_; }
-  bool would_wait(const engine::TransactionColumns&, std::size_t) const override { return false; }
+  bool would_wait(const engine::TransactionColumns&, std::size_t, TimeUs) const override { return false; }
+  TimeUs next_time(const engine::TransactionColumns&, std::size_t, TimeUs) const override { return kNever; }
   void release_through(BatchNumber) override {}
   void retain(Cell) override {}
   void release(Cell) override {}

@@ -150,11 +150,11 @@ TEST(ParkingLotTest, TheyAreDueInTheOrderOfTheirDeadlines) {
   ParkingLot lot(100, kNoLimit);
   const std::uint64_t late = park(&lot, {1}, parked(1, 30)), second = park(&lot, {2}, parked(2, 20)),
                       first = park(&lot, {3}, parked(3, 10)), third = park(&lot, {4}, parked(4, 25));
-  EXPECT_EQ(lot.next_deadline_us(), 10);
+  EXPECT_EQ(lot.next_due_us(), 10);
   EXPECT_EQ(take_due(&lot, 25, 1), Ids{first});
-  EXPECT_EQ(lot.next_deadline_us(), 25) << "the stamp, because some are due and left";
+  EXPECT_EQ(lot.next_due_us(), 25) << "the stamp, because some are due and left";
   EXPECT_EQ(take_due(&lot, 25), (Ids{second, third}));
-  EXPECT_EQ(lot.next_deadline_us(), 30);
+  EXPECT_EQ(lot.next_due_us(), 30);
   EXPECT_EQ(take_due(&lot, 29), Ids{});
   EXPECT_EQ(take_due(&lot, 30), Ids{late});
 }
@@ -165,7 +165,7 @@ TEST(ParkingLotTest, WhatSleepsIsDueOnlyWhileItIsThere) {
   EXPECT_EQ(take_due(&lot, 20, 0), Ids{});
   lot.take(first);
   EXPECT_EQ(lot.next_due(), nullptr) << "what is left of this client is not due";
-  EXPECT_EQ(lot.next_deadline_us(), 50);
+  EXPECT_EQ(lot.next_due_us(), 50);
   const std::uint64_t again = park(&lot, {3}, parked(3, 15));
   EXPECT_EQ(take_due(&lot, 20), Ids{again});
   EXPECT_EQ(take_due(&lot, 50), Ids{second});
@@ -253,7 +253,7 @@ TEST(ParkingLotTest, GivesBackWhatWasParkedAndKeepsItsIdWhenParkedAgain) {
   EXPECT_EQ(lot.find(id), nullptr);
   EXPECT_TRUE(lot.empty());
   EXPECT_EQ(lot.memory_bytes(), 0u);
-  EXPECT_EQ(lot.next_deadline_us(), kNever);
+  EXPECT_EQ(lot.next_due_us(), kNever);
   EXPECT_EQ(taken.owner, what.owner);
   EXPECT_EQ(taken.index, 9u);
   EXPECT_EQ(taken.admitted_batch, 12u);
@@ -364,7 +364,7 @@ class RandomRun {
       earliest = std::min(earliest, entry.parked.deadline_us);
       all.push_back(id);
     }
-    ASSERT_EQ(lot_.next_deadline_us(), earliest);
+    ASSERT_EQ(lot_.next_due_us(), earliest);
     ASSERT_EQ(lot_.size(), all.size());
     compare_request(random_() % 3);
     compare_list(all);

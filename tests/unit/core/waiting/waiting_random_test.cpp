@@ -163,7 +163,7 @@ class WaitingRandomTest : public WaitingTest, public ::testing::WithParamInterfa
     ASSERT_EQ(tested_.awake(), 0u);
     TimeUs earliest = kNever;
     for (const auto& [id, wish] : wishes_) earliest = std::min(earliest, wish.deadline_us);
-    ASSERT_EQ(tested_.next_deadline_us(), earliest);
+    ASSERT_EQ(tested_.next_due_us(), earliest);
   }
   void step() {
     switch (draw(10)) {

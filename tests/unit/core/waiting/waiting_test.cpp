@@ -46,11 +46,76 @@ TEST_F(WaitingTest, OneWithoutAPlaceKeepsItsTurnBeforeThoseThatWakeLater) {
 
 TEST_F(WaitingTest, OneIsDueAtItsDeadlineAndOfferedOnceThoughItIsAwake) {
   const std::uint64_t late = park("a", 1, 3000), early = park("a", 2, 2000), awake = park("b", 3, 2000);
-  EXPECT_EQ(waiting.next_deadline_us(), 2000);
+  EXPECT_EQ(waiting.next_due_us(), 2000);
   EXPECT_EQ(hand_out(1999), Ids{});
   deposit("b", 5);
   EXPECT_EQ(hand_out(2000), (Ids{early, awake}));
   EXPECT_EQ(hand_out(3000), Ids{late});
+}
+
+class WaitingForATimeTest : public WaitingTest {
+ protected:
+  // Waits until the stamp is at least the value of the key.
+  std::uint64_t park_until(const std::string& key, std::uint64_t arrival, TimeUs deadline_us) {
+    engine::TransactionColumns columns;
+    engine::ColumnsBuilder b(&columns, WrittenTable::kSecret);
+    b.begin(0, 1000);
+    b.guard(engine::GuardKind::time_after, engine::OnFalse::wait, b.key(key), 0);
+    b.op(engine::OpKind::get, b.key(key));
+    b.end();
+    Parked parked;
+    parked.arrival = arrival;
+    parked.deadline_us = deadline_us;
+    parked.next_time_us = table.engine()->next_time(columns, 0, table.now().time_us);
+    const Result<std::uint64_t> id = waiting.park(columns, 0, std::move(parked));
+    EXPECT_TRUE(id.ok());
+    return id.ok() ? *id : 0;
+  }
+  // Adds to the key in a batch whose stamp the transactions here have seen, too.
+  void move(const std::string& key, std::int64_t delta) {
+    hand_out(table.now().time_us + 1000, 0);
+    deposit(key, delta);
+  }
+};
+
+TEST_F(WaitingForATimeTest, OneIsDueAtItsTimeOrAtItsDeadline) {
+  table.add("soon", 20000);
+  table.add("late", 90000);
+  const std::uint64_t soon = park_until("soon", 1, 50000), late = park_until("late", 2, 50000);
+  EXPECT_EQ(waiting.next_due_us(), 20000);
+  EXPECT_EQ(hand_out(19999), Ids{});
+  EXPECT_EQ(hand_out(20000), Ids{soon});
+  EXPECT_EQ(waiting.next_due_us(), 50000);
+  EXPECT_EQ(hand_out(49999), Ids{});
+  EXPECT_EQ(hand_out(50000), Ids{late});
+}
+
+TEST_F(WaitingForATimeTest, TheTimeIsReadAgainWhenItsKeyIsWritten) {
+  table.add("end", 20000);
+  const std::uint64_t id = park_until("end", 1, 500000);
+  move("end", 10000);
+  EXPECT_EQ(waiting.awake(), 0u);
+  EXPECT_EQ(waiting.next_due_us(), 30000) << "later";
+  move("end", -5000);
+  EXPECT_EQ(waiting.next_due_us(), 25000) << "earlier";
+  move("end", 1000000);
+  EXPECT_EQ(waiting.next_due_us(), 500000) << "after the deadline";
+  EXPECT_EQ(hand_out(499999), Ids{});
+  move("end", -1024999);
+  EXPECT_EQ(waiting.awake(), 1u) << "the time is over";
+  EXPECT_EQ(hand_out(499999), Ids{id});
+}
+
+TEST_F(WaitingForATimeTest, AWakeTimeOfOneClientDoesNotDisturbItsOthers) {
+  table.add("a", 20000);
+  table.add("b", 30000);
+  const std::uint64_t first = park_until("a", 1, 500000), second = park_until("b", 2, 500000),
+                      third = park("c", 3, 40000);
+  move("a", 15000);
+  EXPECT_EQ(waiting.next_due_us(), 30000);
+  EXPECT_EQ(hand_out(34999), Ids{second});
+  EXPECT_EQ(hand_out(35000), Ids{first});
+  EXPECT_EQ(hand_out(40000), Ids{third});
 }
 
 TEST_F(WaitingTest, OneRoundOfCandidatesAfterEachBatchUnlessTheServerIsIdle) {

@@ -199,7 +199,7 @@ TEST_F(WaitingTurnsTest, NorDoesOneThatIsDue) {
   write({"mine"});
   wake();
   EXPECT_LE(batches_until(awake, 2001), 3);
-  EXPECT_EQ(waiting.next_deadline_us(), 2001) << "others are due";
+  EXPECT_EQ(waiting.next_due_us(), 2001) << "others are due";
 }
 
 TEST_F(WaitingTurnsTest, WhatIsDueKeepsItsTurnWhenItsKeyIsWritten) {

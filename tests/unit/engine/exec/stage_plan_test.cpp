@@ -41,7 +41,7 @@ struct Planned {
     std::set<std::uint32_t> of;
     const auto use = [&](std::uint32_t key) { of.insert(records.record_of_key()[key]); };
     for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
-      use(columns.guard_key[g]);
+      if (columns.guard_key[g] != kNone) use(columns.guard_key[g]);
       if (columns.guard_other[g] != kNone) use(columns.guard_other[g]);
     }
     for (std::uint32_t i = t == 0 ? 0 : columns.else_end[t - 1]; i < columns.else_end[t]; ++i) use(columns.op_key[i]);

@@ -204,7 +204,7 @@ class Chain {
   void check_would_wait() {
     for (std::size_t t = 0; t < columns_.size(); ++t) {
       const ModelRun run = run_on_model(model_, columns_, t, header_.first_version, header_.time_us);
-      if ((run.outcome == Outcome::postponed) != engine_->would_wait(columns_, t)) {
+      if ((run.outcome == Outcome::postponed) != engine_->would_wait(columns_, t, header_.time_us)) {
         fail("would_wait of transaction " + std::to_string(t));
       }
     }

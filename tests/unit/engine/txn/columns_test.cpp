@@ -24,7 +24,7 @@ std::string describe(const TransactionColumns& c, std::size_t t) {
   for (std::uint32_t g = c.guard_begin(t); g < c.guard_end[t]; ++g) {
     const auto kind = static_cast<GuardKind>(c.guard_kind[g]);
     text += " if " + std::to_string(c.guard_kind[g]) + "," + std::to_string(c.guard_on_false[g]) + " ";
-    text += uses_range(kind) ? range(c.guard_key[g]) : std::string(c.key(c.guard_key[g]));
+    text += uses_range(kind) ? range(c.guard_key[g]) : std::string(c.key_of_guard(g));
     if (c.guard_other[g] != kNone) text += " other " + std::string(c.key(c.guard_other[g]));
     text += takes_bytes(kind) ? " '" + std::string(c.value(c.guard_operand[g])) + "'"
                               : " " + std::to_string(c.guard_operand[g]);
@@ -52,6 +52,7 @@ TransactionColumns sample(std::size_t n) {
     const std::uint32_t key = b.key("key" + name);
     if (t % 2 == 0) b.guard(GuardKind::less, OnFalse::wait, key, -5, t % 7 == 0 ? shared : kNone);
     if (t % 3 == 0) b.guard(GuardKind::bytes_equal, OnFalse::fail, key, b.value("guard value " + name));
+    if (t % 6 == 1) b.guard(GuardKind::time_after, OnFalse::wait, t % 12 == 1 ? kNone : key, static_cast<TimeUs>(t));
     if (t % 4 == 0) b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "a" + name, "b", t);
     b.op(OpKind::get, key);
     b.op(OpKind::put, t % 7 == 0 ? shared : key, Operand::bytes, b.value("value " + name));

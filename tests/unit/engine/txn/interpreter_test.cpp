@@ -1,6 +1,8 @@
 // Every rule of a transaction (docs/transactions.md, sections 3 to 7), one at a time, through the facade.
 
 #include <limits>
+#include <optional>
+#include <string>
 
 #include "tests/unit/engine/fixture.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -68,6 +70,50 @@ TEST(guards_that_compare) {
   EXPECT_EQ(verdict(GuardKind::bytes_equal, "none", 1), kFalse);
   EXPECT_EQ(verdict(GuardKind::bytes_equal, "gone", 1), kFalse);
   EXPECT_EQ(verdict(GuardKind::bytes_equal, "int", 1), kType);
+}
+
+TEST(guards_of_time) {
+  const TimeUs stamp = kStamp;
+  const auto outcome = [&](GuardKind kind, std::optional<std::int64_t> in_key, TimeUs constant) {
+    Bench bench;
+    if (in_key) bench.load("end", *in_key, 3);
+    bench.load_bytes("text", "x", 4);
+    bench.add([&](ColumnsBuilder& b) { b.guard(kind, OnFalse::fail, in_key ? b.key("end") : kNone, constant); });
+    EXPECT_TRUE(bench.run().ok());
+    return bench.outcome(0);
+  };
+  struct Case {
+    TimeUs time;
+    Outcome before, after;
+  };
+  for (const Case& c : {Case{stamp - 1, kFalse, kTrue},
+                        {stamp, kFalse, kTrue},
+                        {stamp + 1, kTrue, kFalse},
+                        {0, kFalse, kTrue},
+                        {kMax, kTrue, kFalse}}) {
+    EXPECT_EQ(outcome(GuardKind::time_before, {}, c.time), c.before);
+    EXPECT_EQ(outcome(GuardKind::time_after, {}, c.time), c.after);
+    EXPECT_EQ(outcome(GuardKind::time_before, c.time, kMax), c.before);  // with a key, the constant has no meaning
+    EXPECT_EQ(outcome(GuardKind::time_after, c.time, 0), c.after);
+  }
+  EXPECT_EQ(outcome(GuardKind::time_after, -1, 0), kTrue);
+  EXPECT_EQ(verdict(GuardKind::time_after, "none", kMax), kTrue);  // absent counts as 0
+  EXPECT_EQ(verdict(GuardKind::time_before, "gone", kMax), kFalse);
+  EXPECT_EQ(verdict(GuardKind::time_before, "text", 0), kType);
+  EXPECT_EQ(verdict(GuardKind::time_after, "text", 0), kType);
+}
+
+TEST(a_guard_of_time_shows_the_cell_of_its_key) {
+  Bench bench;
+  const TimeUs stamp = kStamp;
+  bench.load("end", stamp, 7);
+  bench.add([](ColumnsBuilder& b) { b.guard(GuardKind::time_before, OnFalse::fail, b.key("end"), 0); });
+  bench.add([&](ColumnsBuilder& b) { b.guard(GuardKind::time_before, OnFalse::fail, kNone, stamp); });
+  EXPECT_TRUE(bench.run().ok());
+  EXPECT_EQ(bench.outcome(0), Outcome::guard_failed);
+  EXPECT_EQ(describe(*bench.engine, bench.results.guard_cell[0]), std::to_string(stamp) + "@7");
+  EXPECT_EQ(bench.outcome(1), Outcome::guard_failed);
+  EXPECT_EQ(bench.results.guard_cell[1].tag, 0u);
 }
 
 TEST(first_false_guard_decides_and_else_runs) {

@@ -31,6 +31,8 @@ TransactionColumns valid() {
   b.guard(GuardKind::less, OnFalse::wait, key, 0, other);
   b.guard(GuardKind::bytes_equal, OnFalse::fail, key, b.value("value"));
   b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "a", "b", 7);
+  b.guard(GuardKind::time_before, OnFalse::fail, kNone, 7);
+  b.guard(GuardKind::time_after, OnFalse::wait, key, -7);
   b.op(OpKind::get, key);
   b.op(OpKind::put, other, Operand::get, 0);
   b.op(OpKind::put, other, Operand::bytes, b.value("w"));
@@ -79,6 +81,12 @@ TEST(each_invariant_is_checked) {
            {"transactions[3].guards[2].range", "", [](auto& c) { c.guard_key[2] = 2; }},
            {"transactions[3].guards[2].limit", "", [](auto& c) { c.range_limit[0] = 1; }},
            {"transactions[3].guards[2].range.to", "", [](auto& c) { c.range_bytes[1] = 'a'; }},
+           {"transactions[3].guards[3].on_false", "", [](auto& c) { c.guard_on_false[3] = 1; }},
+           {"transactions[3].guards[4].on_false", "", [](auto& c) { c.guard_kind[4] = 13; }},
+           {"transactions[3].guards[3].time_us", "", [](auto& c) { c.guard_operand[3] = -1; }},
+           {"transactions[3].guards[3].key", "", [](auto& c) { c.guard_kind[3] = 1; }},
+           {"transactions[3].guards[3].other_key", "", [](auto& c) { c.guard_other[3] = 0; }},
+           {"transactions[3].guards[4].key", "", [](auto& c) { c.guard_key[4] = 99; }},
            {"transactions[0].then[0].kind", "", [](auto& c) { c.op_kind[0] = kOpKindMax + 1; }},
            {"transactions[0].then[0].operand", "", [](auto& c) { c.op_operand[0] = 6; }},
            {"transactions[0].then[0].operand.bytes", "", [](auto& c) { c.op_operand[0] = 1; }},
@@ -119,6 +127,8 @@ TEST(a_refusal_has_its_own_reason) {
            Refusal{ErrorReason::missing_field, [](auto& c) { c.clear(); }},
            {ErrorReason::missing_field, [](auto& c) { c.else_end[0] = c.then_end[0] = 0; }},
            {ErrorReason::not_allowed, [](auto& c) { c.guard_other[1] = 0; }},
+           {ErrorReason::not_allowed, [](auto& c) { c.guard_on_false[3] = 1; }},
+           {ErrorReason::out_of_range, [](auto& c) { c.guard_operand[3] = -1; }},
            {ErrorReason::out_of_range, [](auto& c) { c.guard_other[0] = 99; }},
            {ErrorReason::not_allowed, [](auto& c) { c.op_operand[0] = 1; }},
            {ErrorReason::not_allowed, [](auto& c) { c.op_operand[3] = 1; }},
