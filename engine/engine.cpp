@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -176,9 +177,7 @@ class HostEngine final : public Engine {
   }
 
   bool would_wait(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const override {
-    BatchHeader header;
-    header.time_us = stamp_us;
-    const BatchView view = view_of(header, columns, tombstone_floor_);
+    const BatchView view = view_at(columns, stamp_us);
     const LookupAccess access(store_, columns);
     for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
       Cell seen;
@@ -190,12 +189,21 @@ class HostEngine final : public Engine {
   }
 
   TimeUs next_time(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const override {
+    const std::span kinds = std::span(columns.guard_kind).first(columns.guard_end[t]).subspan(columns.guard_begin(t));
+    const auto is_time = [](std::uint8_t kind) { return compares_time(static_cast<GuardKind>(kind)); };
+    if (std::none_of(kinds.begin(), kinds.end(), is_time)) return kNever;
+    const BatchView view = view_at(columns, stamp_us);
     const LookupAccess access(store_, columns);
     TimeUs next_us = kNever;
     for (std::uint32_t g = columns.guard_begin(t); g < columns.guard_end[t]; ++g) {
-      if (!compares_time(static_cast<GuardKind>(columns.guard_kind[g]))) continue;
-      const TimeUs time_us = time_of_guard(columns, access, g);
-      if (time_us > stamp_us) next_us = std::min(next_us, time_us);
+      Cell seen;
+      const Verdict verdict = evaluate_guard(view, access, g, &seen);
+      if (is_time(columns.guard_kind[g]) && verdict != Verdict::type_mismatch) {
+        const TimeUs time_us =
+            columns.guard_key[g] == kNone ? columns.guard_operand[g] : static_cast<TimeUs>(seen.word);
+        if (time_us > stamp_us) next_us = std::min(next_us, time_us);
+      }
+      if (verdict != Verdict::is_true) break;
     }
     return next_us;
   }
@@ -309,11 +317,10 @@ class HostEngine final : public Engine {
                       " records (raise --table-records-max) and 16 GiB of keys");
   }
 
-  // The time with which a time guard compares. kNever: its key holds bytes.
-  static TimeUs time_of_guard(const TransactionColumns& columns, const LookupAccess& access, std::uint32_t g) {
-    if (columns.guard_key[g] == kNone) return columns.guard_operand[g];
-    const Cell cell = access.read_of_guard(columns.guard_key[g], 2 * g);
-    return type_of(cell.tag) == ValueType::bytes ? kNever : static_cast<TimeUs>(cell.word);
+  BatchView view_at(const TransactionColumns& columns, TimeUs stamp_us) const {
+    BatchHeader header;
+    header.time_us = stamp_us;
+    return view_of(header, columns, tombstone_floor_);
   }
 
   RecordView record_at(std::uint32_t slot, std::string_view key) const {

@@ -151,8 +151,9 @@ class Engine {
   // hold is a WAIT guard that is false. The server asks this for parked transactions, so that it runs them again only
   // if they can get further.
   virtual bool would_wait(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const = 0;
-  // The least time after the stamp with which a guard of transaction t compares the time of its batch. The guard may
-  // say something else from then on. kNever: there is none.
+  // When transaction t, which would be postponed now, may get further although no key of its guards is written: the
+  // least time after the stamp with which a guard compares the stamp. Only the guard that decides now and those before
+  // it count, because no later guard is evaluated. kNever: there is none.
   virtual TimeUs next_time(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const = 0;
 
   // Bytes of a value of type bytes.

@@ -75,7 +75,8 @@ std::vector<std::string> guard_fields(const std::string& is) {
 
 void append_time_guard(const Json& guard, bool is_after, OnFalse on_false, Batch* batch) {
   if (guard.contains("key") == guard.contains("time_us")) fail("the guard needs either \"time_us\" or \"key\"");
-  if (!is_after && on_false == OnFalse::wait) fail("\"time_before\" must not wait, because it can only become false");
+  if (!is_after && on_false == OnFalse::wait)
+    fail("\"time_before\" must not wait, because time alone never makes it true");
   if (guard.contains("key")) {
     const Key key = batch->key(bytes(guard["key"], "key"));
     return is_after ? batch->guard_time_after(key, on_false) : batch->guard_time_before(key);

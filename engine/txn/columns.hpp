@@ -57,7 +57,7 @@ struct TransactionColumns {
   Column<std::uint8_t> guard_on_false;  // OnFalse
   Column<std::uint32_t> guard_key;
   Column<std::uint32_t> guard_other;   // key index of the other key of a compare, or kNone
-  Column<std::int64_t> guard_operand;  // constant, version, or (bytes_equal) index into the value columns
+  Column<std::int64_t> guard_operand;  // constant, version, time, or (bytes_equal) index into the value columns
   // [m]
   Column<std::uint8_t> op_kind;     // OpKind
   Column<std::uint8_t> op_operand;  // Operand; 0 where the operation has none

@@ -341,7 +341,7 @@ Status Validator::explain_guard(const std::string& path, std::uint32_t g) const 
     return invalid(path + ".on_false", "FAIL (0) or WAIT (1)", std::to_string(c_.guard_on_false[g]));
   }
   if (c_.guard_on_false[g] == static_cast<std::uint8_t>(OnFalse::wait) && !may_wait(kind)) {
-    return invalid(path + ".on_false", "FAIL (0), because `time_before` can only become false", "WAIT (1)")
+    return invalid(path + ".on_false", "FAIL (0), because time alone never makes `time_before` true", "WAIT (1)")
         .because(ErrorReason::not_allowed);
   }
   if (uses_range(kind)) {

@@ -10,7 +10,8 @@ Mixed::Mixed(std::uint64_t keys, const MixedOptions& options, std::uint64_t seed
       guard_kinds_(guard_kinds(options.ranges)),
       op_kinds_(op_kinds(options.ranges)),
       random_(seed),
-      later_(~seed) {
+      times_(~seed - 1),
+      direction_(~seed) {
   std::erase(op_kinds_, OpKind::range_get_reverse);
   std::erase_if(guard_kinds_, compares_time);
 }
@@ -34,10 +35,10 @@ Version Mixed::draw_version() {
 
 // Draws times of the past, of the far future, and of the first batches of a bench.
 TimeUs Mixed::draw_time() {
-  switch (later_.below(3)) {
-    case 0: return later_.between(0, 8);
-    case 1: return kNever - later_.between(0, 8);
-    default: return 1'000'000 + later_.between(0, 100'000);
+  switch (times_.below(3)) {
+    case 0: return times_.between(0, 8);
+    case 1: return kNever - times_.between(0, 8);
+    default: return 1'000'000 + times_.between(0, 100'000);
   }
 }
 

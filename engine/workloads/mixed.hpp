@@ -78,7 +78,7 @@ class Mixed {
   void guard(Sink* sink) {
     const GuardKind kind = guard_kinds_[random_.below(guard_kinds_.size())];
     const OnFalse on_false = random_.chance(0.4) ? OnFalse::wait : OnFalse::fail;
-    if (kind == GuardKind::exists && later_.chance(0.2)) return time_guard(sink, on_false);
+    if (kind == GuardKind::exists && times_.chance(0.2)) return time_guard(sink, on_false);
     switch (kind) {
       case GuardKind::range_unchanged: {
         const Range range = draw_range();
@@ -110,10 +110,10 @@ class Mixed {
 
   template <TransactionSink Sink>
   void time_guard(Sink* sink, OnFalse on_false) {
-    const bool is_after = on_false == OnFalse::wait || later_.chance(0.5);
+    const bool is_after = on_false == OnFalse::wait || times_.chance(0.5);
     const GuardKind kind = is_after ? GuardKind::time_after : GuardKind::time_before;
     const KeyName name(kPrefix, draw_key());  // as for `exists`
-    if (later_.chance(0.5)) return sink->guard(kind, on_false, sink->key(name.view()), 0, kNone);
+    if (times_.chance(0.5)) return sink->guard(kind, on_false, sink->key(name.view()), 0, kNone);
     sink->guard(kind, on_false, kNone, draw_time(), kNone);
   }
 
@@ -122,7 +122,7 @@ class Mixed {
     std::int64_t last_get = -1;  // index of an earlier GET of this list
     for (std::uint64_t i = 0; i < count; ++i) {
       OpKind kind = op_kinds_[random_.below(op_kinds_.size())];
-      if (kind == OpKind::range_get && later_.chance(0.5)) kind = OpKind::range_get_reverse;
+      if (kind == OpKind::range_get && direction_.chance(0.5)) kind = OpKind::range_get_reverse;
       if (uses_range(kind)) {
         const Range range = draw_range();
         const auto limit = static_cast<std::uint32_t>(1 + random_.below(kind != OpKind::delete_range ? 8 : 2));
@@ -165,7 +165,7 @@ class Mixed {
   // before.
   std::vector<GuardKind> guard_kinds_;
   std::vector<OpKind> op_kinds_;
-  Random random_, later_;
+  Random random_, times_, direction_;
   std::uint64_t transactions_ = 0;
   std::string bytes_;
 };

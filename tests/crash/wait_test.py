@@ -47,6 +47,26 @@ class WaitTest(unittest.TestCase):
         self.assertLess(waited_ms, timeout_ms + 250)
         print(f"asked to wait {timeout_ms} ms, answered after {waited_ms:.1f} ms ({elapsed_ms:.0f} ms with the client)")
 
+    def take_lease(self, length_us):
+        return {"guards": [{"is": "time_after", "key": "lease", "when_false": "wait"}], "wait_timeout_ms": 30000,
+                "then": [{"op": "put", "key": "lease", "value": {"batch_time": True}}, add("lease", length_us)]}
+
+    def test_a_lease_is_taken_over_at_its_end(self):
+        first, = self.server.transactions(self.take_lease(700000))
+        end_us = first["batch_time_us"] + 700000
+        self.assertEqual((first["outcome"], self.server.value("lease")), ("COMMITTED", end_us))
+        waiting = self.server.start_transactions(self.take_lease(1))
+        until(lambda: self.server.parked() == 1, "the second one is parked")
+        early, = self.server.transactions({"guards": [{"is": "time_before", "time_us": end_us}], "then": [add("worked", 1)]})
+        second, = history(waiting)
+        late, = self.server.transactions({"guards": [{"is": "time_before", "time_us": end_us}], "then": [add("worked", 1)]})
+        self.assertEqual([line["outcome"] for line in (early, second, late)], ["COMMITTED", "COMMITTED", "GUARD_FAILED"])
+        self.assertLess(early["batch_time_us"], end_us)
+        self.assertGreaterEqual(second["batch_time_us"], end_us)
+        self.assertLess(second["batch_time_us"], end_us + 250000)
+        self.assertEqual(late["failed_guard"], 0)
+        print(f"taken over {second['batch_time_us'] - end_us} us after its end")
+
     def test_no_time(self):
         withdrawal, = self.server.transactions(self.withdraw("nothing", 50, 0))
         self.assertEqual(withdrawal["outcome"], "WAIT_EXPIRED")

@@ -1,5 +1,5 @@
 // Parked transactions. A transaction is parked if a WAIT guard was false at the end of its batch. It runs again after a
-// write to a key of its guards, or when its time is up. It costs no time until then.
+// write to a key of its guards, at a time of its guards, or at its deadline. It costs no time until then.
 //
 // Indexes: by guard key (key_index.hpp: every key of every guard), by due time, by request (the range of its ids), and
 // by id. A range guard needs none: once false, it stays false.
@@ -62,7 +62,7 @@ class ParkingLot {
   Parked* next_candidate() { return keys_.next_candidate(); }
   bool has_candidates() const { return keys_.has_candidates(); }
 
-  // Changes Parked::next_time_us. Requires: it sleeps, and was not due when the last batch began.
+  // Changes Parked::next_time_us. Requires: it sleeps.
   void set_next_time(Parked* parked, TimeUs next_time_us);
   // Wakes it. Requires: it is parked, neither awake nor chosen.
   void wake(Parked* parked);
@@ -78,7 +78,7 @@ class ParkingLot {
   // Parked::part, and has to be taken before the next batch; or its client is put off until the next batch.
   void choose(Parked* parked);
   void put_off(Parked* parked);
-  // The stamp of the last batch.
+  // The stamp of the last batch for which parked transactions were looked at.
   TimeUs stamp_us() const { return due_through_us_; }
   // Whether it was due when the last batch began.
   bool is_due(const Parked& parked) const { return parked.due_us() <= due_through_us_; }

@@ -33,7 +33,8 @@ void Waiting::wake_candidates(const engine::Engine& engine, BatchNumber last, bo
   for (std::size_t looks = 0; looks < kLooksPerStep;) {
     Parked* const candidate = lot_.next_candidate();
     if (candidate == nullptr) return;
-    if (candidate->awake || lot_.is_due(*candidate) || is_over(*candidate)) {  // it runs, or never will
+    const bool is_last_try = candidate->deadline_us <= lot_.stamp_us();
+    if (candidate->awake || is_last_try || is_over(*candidate)) {  // it runs, or never will
       ++looks;
       continue;
     }

@@ -93,6 +93,10 @@ TEST(BatchSink, EveryKindOfGuardAndOperation) {
   sink.guard(GuardKind::unchanged, OnFalse::fail, a, 8);
   sink.guard(GuardKind::bytes_equal, OnFalse::fail, a, sink.value("xyz"));
   sink.range_guard(GuardKind::range_unchanged, OnFalse::fail, "c", "d", 7);
+  sink.guard(GuardKind::time_before, OnFalse::fail, b, 0);
+  sink.guard(GuardKind::time_before, OnFalse::fail, engine::kNone, 6);
+  sink.guard(GuardKind::time_after, OnFalse::wait, b, 0);
+  sink.guard(GuardKind::time_after, OnFalse::wait, engine::kNone, 7);
   sink.op(OpKind::get, a);
   sink.op(OpKind::put, b, Operand::get, 0);
   sink.op(OpKind::add, b, Operand::get_negated, 0);
@@ -110,8 +114,9 @@ TEST(BatchSink, EveryKindOfGuardAndOperation) {
   std::vector<std::string> guards, operations;
   for (const Json& guard : line["guards"].elements()) guards.push_back(guard["is"].text());
   for (const Json& operation : line["then"].elements()) operations.push_back(operation["op"].text());
-  EXPECT_EQ(guards, (std::vector<std::string>{"exists", "absent", "lt", "version", "unchanged", "bytes_eq",
-                                              "range_unchanged"}));
+  EXPECT_EQ(guards,
+            (std::vector<std::string>{"exists", "absent", "lt", "version", "unchanged", "bytes_eq", "range_unchanged",
+                                      "time_before", "time_before", "time_after", "time_after"}));
   EXPECT_EQ(operations, (std::vector<std::string>{"get", "put", "add", "put", "put", "put", "delete", "range_get"}));
   EXPECT_EQ(line["guards"][1]["when_false"], "wait");
   EXPECT_EQ(line["guards"][2]["other"], "b");
@@ -119,6 +124,11 @@ TEST(BatchSink, EveryKindOfGuardAndOperation) {
   EXPECT_EQ(line["guards"][4]["version"], 8);
   EXPECT_EQ(line["guards"][5]["value"]["b64"], "eHl6");
   EXPECT_EQ(line["guards"][6]["version"], 7);
+  EXPECT_EQ(line["guards"][7]["key"], "b");
+  EXPECT_EQ(line["guards"][8]["time_us"], 6);
+  EXPECT_EQ(line["guards"][9]["key"], "b");
+  EXPECT_EQ(line["guards"][10]["time_us"], 7);
+  EXPECT_EQ(line["guards"][10]["when_false"], "wait");
   EXPECT_EQ(line["then"][1]["value"]["get"], 0);
   EXPECT_EQ(line["then"][2]["delta"]["negate"], true);
   EXPECT_EQ(line["then"][3]["value"]["commit_version"], true);

@@ -403,6 +403,30 @@ TEST_F(DatabaseTimesTest, ATimeOfAGuardThatFailsEndsTheWait) {
   EXPECT_EQ(integer("given up"), end_us);
 }
 
+// A time that is over, and one after the guard that decides, give no reason to try again.
+TEST_F(DatabaseTimesTest, NoBatchFormsForATimeThatChangesNothing) {
+  const TimeUs now_us = sim.clock.wall_us();
+  const auto sink = run([=](engine::ColumnsBuilder& b) {
+    b.begin(0, 60 * kSecond);
+    b.guard(engine::GuardKind::time_after, engine::OnFalse::wait, engine::kNone, now_us - kSecond);
+    b.guard(engine::GuardKind::time_before, engine::OnFalse::fail, engine::kNone, now_us + 20 * kSecond);
+    b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, b.key("a"), 10);
+    for (int i = 1; i <= 10; ++i) {
+      b.guard(engine::GuardKind::time_after, engine::OnFalse::wait, engine::kNone, now_us + i * kSecond);
+    }
+    b.op(engine::OpKind::add, b.key("a"), engine::Operand::integer, -10);
+    b.end();
+  });
+  run(add("a", 1));  // a look in vain
+  const BatchNumber last = database->status().executed_batch;
+  sim.scheduler.run_for(19 * kSecond);
+  EXPECT_FALSE(sink->ended());
+  EXPECT_EQ(database->status().executed_batch, last);
+  sim.scheduler.run_for(kSecond);
+  ASSERT_TRUE(sink->done);
+  EXPECT_EQ(sink->outcome(0), Outcome::guard_failed);
+}
+
 TEST_F(DatabaseTimesTest, ATimeAfterTheDeadlineDoesNotPutItOff) {
   run([](engine::ColumnsBuilder& b) {
     b.begin(0, 0);

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 
 #include "tests/unit/engine/fixture.hpp"
 #include "tests/unit/engine/harness.hpp"
@@ -365,13 +366,45 @@ TEST(the_next_time_of_a_transaction) {
   EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "end", 0); }), 700);
   EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "past", 600), after(b, "none", 600); }), kNever);
   EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "text", 600); }), kNever);
-  EXPECT_EQ(next(500,
-                 [&](ColumnsBuilder& b) {
-                   after(b, "", 900), after(b, "end", 0);
-                   b.guard(GuardKind::time_before, OnFalse::fail, kNone, 650);  // whatever its on_false
-                   after(b, "", 100);
-                 }),
-            650);
+  const auto before = [](ColumnsBuilder& b, TimeUs time) {
+    b.guard(GuardKind::time_before, OnFalse::fail, kNone, time);
+  };
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { before(b, 650), after(b, "end", 0); }), 650);  // whatever its on_false
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { before(b, 800), after(b, "", 100), after(b, "end", 0); }), 700);
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "end", 0), before(b, 650); }), 700);  // the first one decides
+}
+
+// Nothing in the batch names a key.
+TEST(a_batch_without_keys_runs_on_every_strategy) {
+  constexpr std::size_t kTransactions = 600;
+  for (const std::string& strategy : Engine::strategies()) {
+    for (const char* const device : {"cpu", "emulated"}) {
+      EngineOptions options;
+      options.strategy = strategy;
+      options.device = device;
+      options.threads = 2;
+      auto engine = Engine::create(options);
+      if (!engine.ok()) FAIL(strategy + " to run on " + device + ": " + engine.status().message());
+      if (!engine.ok()) continue;
+      TransactionColumns columns;
+      ColumnsBuilder b(&columns, options.secret);
+      for (std::size_t t = 0; t < kTransactions; ++t) {
+        b.begin();
+        b.guard(GuardKind::time_before, OnFalse::fail, kNone, t % 3 == 0 ? kStamp : kStamp + 1);
+        b.guard(GuardKind::time_after, OnFalse::wait, kNone, t % 3 == 1 ? kStamp : kStamp + 1);
+        b.end();
+      }
+      const Column<std::uint8_t> expires(kTransactions, 1);
+      BatchResults results;
+      WriteColumns writes;
+      EXPECT_TRUE((*engine)->execute({1, kStamp, 1}, columns, expires, &results, &writes).ok());
+      constexpr Outcome kExpected[] = {Outcome::guard_failed, Outcome::committed, Outcome::wait_expired};
+      for (std::size_t t = 0; t < kTransactions; ++t) {
+        EXPECT_EQ(static_cast<Outcome>(results.outcome[t]), kExpected[t % 3]);
+      }
+      EXPECT_EQ(writes.size(), 0u);
+    }
+  }
 }
 
 TEST(byte_values_stay_readable_until_released) {

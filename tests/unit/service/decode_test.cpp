@@ -107,7 +107,7 @@ TEST(DecodeRows, RefusesOperandsThatDoNotFit) {
   guard = with_guard(v1::GUARD_KIND_TIME_BEFORE, "k");
   EXPECT_TRUE(try_decode(guard).ok());
   guard.mutable_guards(0)->set_on_false(v1::ON_FALSE_WAIT);
-  expect_refused(try_decode(guard), "transactions[0].guards[0].on_false", "only become false", "WAIT (1)");
+  expect_refused(try_decode(guard), "transactions[0].guards[0].on_false", "never makes `time_before` true", "WAIT (1)");
   guard = with_guard(v1::GUARD_KIND_UNCHANGED, "k");
   guard.mutable_guards(0)->set_version(kVersionMax + 1);
   expect_refused(try_decode(guard), "transactions[0].guards[0].version", std::to_string(kVersionMax),

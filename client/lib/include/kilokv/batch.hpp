@@ -66,7 +66,7 @@ class Batch {
                              OnFalse on_false = OnFalse::fail);
   // They compare the stamp of the batch (BatchTime) with a time, in microseconds since the Unix epoch: with a constant,
   // or with the integer value of a key, where an absent key counts as 0. Before: the stamp is less. After: it is equal
-  // or greater. To wait for "before" would be in vain.
+  // or greater. "Before" cannot wait, because time alone never makes it true.
   void guard_time_before(std::int64_t time_us);
   void guard_time_before(Key time);
   void guard_time_after(std::int64_t time_us, OnFalse on_false = OnFalse::fail);

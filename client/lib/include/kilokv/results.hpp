@@ -39,7 +39,7 @@ struct ResultView {
   Outcome outcome = Outcome::unknown;
   FailedIn failed_in = FailedIn::none;
   std::uint32_t failed_index = 0;        // meaningful unless failed_in is none
-  std::optional<ReadView> guard_value;   // for GUARD_FAILED and WAIT_EXPIRED
+  std::optional<ReadView> guard_value;   // for GUARD_FAILED and WAIT_EXPIRED, if the guard has a key
   std::optional<std::uint64_t> version;  // the commit version, if the transaction wrote
   std::uint64_t batch = 0, admitted_batch = 0;
   std::uint32_t rank = 0;

@@ -19,6 +19,8 @@ TEST(BatchText, HoldsTheStateAndTheTransactions) {
   b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, b.key("a\"\\"), 7);
   b.guard(engine::GuardKind::less, engine::OnFalse::fail, b.key("a"), 0, b.key("b"));
   b.range_guard(engine::GuardKind::range_unchanged, engine::OnFalse::fail, "a", "", 9);
+  b.guard(engine::GuardKind::time_before, engine::OnFalse::fail, b.key("b"), 0);
+  b.guard(engine::GuardKind::time_after, engine::OnFalse::wait, engine::kNone, 77);
   b.op(OpKind::get, b.key("a"));
   b.op(OpKind::put, b.key("b"), Operand::get_negated, 0);
   b.begin_else();
@@ -47,7 +49,9 @@ TEST(BatchText, HoldsTheStateAndTheTransactions) {
       R"({"precedence": 1, "wait_timeout_ms": 2.500, "guards": [)"
       R"({"is": "ge", "key": "a\"\\", "value": 7, "when_false": "wait"}, )"
       R"({"is": "lt", "key": "a", "other": "b", "when_false": "fail"}, )"
-      R"({"is": "range_unchanged", "from": "a", "to": "", "version": 9, "when_false": "fail"}], )"
+      R"({"is": "range_unchanged", "from": "a", "to": "", "version": 9, "when_false": "fail"}, )"
+      R"({"is": "time_before", "key": "b", "when_false": "fail"}, )"
+      R"({"is": "time_after", "time_us": 77, "when_false": "wait"}], )"
       R"("then": [{"op": "get", "key": "a"}, {"op": "put", "key": "b", "value": {"get": 0, "negate": true}}], )"
       R"("else": [{"op": "delete_range", "from": "a", "to": "c", "limit": 3}, )"
       R"({"op": "range_get", "from": "d", "to": "e", "limit": 4, "reverse": true}]})"

@@ -87,7 +87,7 @@ Ids take_due(ParkingLot* lot, TimeUs stamp_us, std::size_t max = SIZE_MAX) {
   Ids ids;
   lot->begin_batch(stamp_us);
   while (Parked* const parked = ids.size() == max ? nullptr : lot->next_due()) {
-    EXPECT_LE(parked->deadline_us, stamp_us);
+    EXPECT_LE(parked->due_us(), stamp_us);
     lot->choose(parked);
     ids.push_back(parked->id);
   }
@@ -331,6 +331,7 @@ class RandomRun {
         model_.entries.erase(it);
       }
     }
+    if (random_() % 3 == 0) move_one();
     compare();
   }
 
@@ -342,6 +343,7 @@ class RandomRun {
     }
     entry.parked.arrival = (++arrivals_ * 7919) % 10'007;
     entry.parked.deadline_us = static_cast<TimeUs>(random_() % 50);
+    if (random_() % 3 == 0) entry.parked.next_time_us = static_cast<TimeUs>(random_() % 50);
     entry.parked.index = arrivals_;
     entry.parked.client = random_() % 4 == 0 ? nullptr : clients_[random_() % clients_.size()].get();
     if (random_() % 2 == 0) {
@@ -353,6 +355,18 @@ class RandomRun {
     model_.entries[id] = std::move(entry);
   }
 
+  // A candidate gets another time, or none.
+  void move_one() {
+    lot_.written(written({random_() % 40}));
+    lot_.tell_lanes(SIZE_MAX);
+    Parked* const candidate = lot_.next_candidate();
+    if (candidate == nullptr) return;
+    const TimeUs next_us = random_() % 3 == 0 ? kNever : static_cast<TimeUs>(random_() % 50);
+    model_.entries.at(candidate->id).parked.next_time_us = next_us;
+    lot_.set_next_time(candidate, next_us);
+    candidates(&lot_);
+  }
+
   void compare() {
     const std::vector<std::uint64_t> keys{random_() % 40, random_() % 40};
     ASSERT_EQ(woken(&lot_, keys), model_.select([&](const Model::Entry& entry) {
@@ -361,7 +375,7 @@ class RandomRun {
     TimeUs earliest = kNever;
     Ids all;
     for (const auto& [id, entry] : model_.entries) {
-      earliest = std::min(earliest, entry.parked.deadline_us);
+      earliest = std::min({earliest, entry.parked.deadline_us, entry.parked.next_time_us});
       all.push_back(id);
     }
     ASSERT_EQ(lot_.next_due_us(), earliest);

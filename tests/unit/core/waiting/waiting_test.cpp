@@ -106,6 +106,40 @@ TEST_F(WaitingForATimeTest, TheTimeIsReadAgainWhenItsKeyIsWritten) {
   EXPECT_EQ(hand_out(499999), Ids{id});
 }
 
+// Many wait for one lease. When it is over, one of them gets a place in the batch, and takes it.
+TEST_F(WaitingForATimeTest, WhatIsDueByATimeIsLookedAtWhenItsKeyIsWritten) {
+  table.add("end", 20000);
+  const std::uint64_t first = park_until("end", 1, 500000), second = park_until("end", 2, 500000),
+                      third = park_until("end", 3, 500000);
+  EXPECT_EQ(hand_out(20000, 1), Ids{first});
+  EXPECT_EQ(waiting.next_due_us(), 20000) << "two are left";
+  deposit("end", 30000);
+  EXPECT_EQ(waiting.awake(), 0u);
+  EXPECT_EQ(waiting.next_due_us(), 50000);
+  EXPECT_EQ(hand_out(49999), Ids{});
+  EXPECT_EQ(hand_out(50000, 1), Ids{second});
+  deposit("end", -50000);
+  EXPECT_EQ(waiting.awake(), 1u) << "it was given back";
+  EXPECT_EQ(hand_out(50000), Ids{third});
+}
+
+TEST_F(WaitingForATimeTest, AListShowsNoKeyOfAGuardWithoutOne) {
+  engine::TransactionColumns columns;
+  engine::ColumnsBuilder b(&columns, WrittenTable::kSecret);
+  b.begin(0, 1000);
+  b.guard(engine::GuardKind::time_after, engine::OnFalse::wait, engine::kNone, 20000);
+  b.op(engine::OpKind::get, b.key("a"));
+  b.end();
+  Parked parked;
+  parked.deadline_us = 500000;
+  parked.next_time_us = table.engine()->next_time(columns, 0, 0);
+  ASSERT_TRUE(waiting.park(columns, 0, std::move(parked)).ok());
+  const Waiting::List list = waiting.list(0, 10);
+  ASSERT_EQ(list.parked.size(), 1u);
+  EXPECT_EQ(list.parked[0].guard_key, "");
+  EXPECT_EQ(waiting.next_due_us(), 20000);
+}
+
 TEST_F(WaitingForATimeTest, AWakeTimeOfOneClientDoesNotDisturbItsOthers) {
   table.add("a", 20000);
   table.add("b", 30000);
