@@ -55,8 +55,8 @@ struct SlowTransaction {
   BatchNumber batch = 0, admitted_batch = 0;
   std::uint32_t batch_transactions = 0;
   std::uint64_t reads = 0;  // the most keys that a transaction of the request may look at
-  // waiting: the guard for which it was parked last, and its key; for a guard on a range, the begin of the range; empty:
-  // a guard without a key.
+  // waiting: the guard for which it was parked last, and its key; for a guard on a range, the begin of the range; empty
+  // for a guard without a key.
   std::uint32_t guard = engine::kNone;
   bool guards_range = false;
   std::string guard_key;
