@@ -203,9 +203,12 @@ class HostEngine final : public Engine {
             columns.guard_key[g] == kNone ? columns.guard_operand[g] : static_cast<TimeUs>(seen.word);
         if (time_us > stamp_us) next_us = std::min(next_us, time_us);
       }
-      if (verdict != Verdict::is_true) break;
+      if (verdict == Verdict::is_true) continue;
+      const bool waits =
+          verdict == Verdict::is_false && columns.guard_on_false[g] == static_cast<std::uint8_t>(OnFalse::wait);
+      return waits ? next_us : stamp_us;
     }
-    return next_us;
+    return stamp_us;
   }
 
   std::string_view bytes_of(Cell cell) const override { return BlobStore::bytes(cell.word); }

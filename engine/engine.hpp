@@ -151,9 +151,10 @@ class Engine {
   // hold is a WAIT guard that is false. The server asks this for parked transactions, so that it runs them again only
   // if they can get further.
   virtual bool would_wait(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const = 0;
-  // When transaction t, which would be postponed now, may get further although no key of its guards is written: the
-  // least time after the stamp with which a guard compares the stamp. Only the guard that decides now and those before
-  // it count, because no later guard is evaluated. kNever: there is none.
+  // When transaction t, which the batch with this stamp has postponed, may get further although no key of its guards is
+  // written: the least time after the stamp with which a guard compares the stamp. Only the guard that decides now and
+  // those before it count, because no later guard is evaluated. The stamp itself: it would not be postponed now,
+  // because the batch changed the state after its last pass had run the transaction. kNever: there is no such time.
   virtual TimeUs next_time(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const = 0;
 
   // Bytes of a value of type bytes.

@@ -4,7 +4,7 @@
 import time
 import unittest
 
-from programs import Server, add, history, temporary_folder, until, wait_for
+from programs import SLOWER, Server, add, history, temporary_folder, until, wait_for
 
 
 class WaitTest(unittest.TestCase):
@@ -52,8 +52,9 @@ class WaitTest(unittest.TestCase):
                 "then": [{"op": "put", "key": "lease", "value": {"batch_time": True}}, add("lease", length_us)]}
 
     def test_a_lease_is_taken_over_at_its_end(self):
-        first, = self.server.transactions(self.take_lease(700000))
-        end_us = first["batch_time_us"] + 700000
+        length_us = 3000000 * SLOWER
+        first, = self.server.transactions(self.take_lease(length_us))
+        end_us = first["batch_time_us"] + length_us
         self.assertEqual((first["outcome"], self.server.value("lease")), ("COMMITTED", end_us))
         waiting = self.server.start_transactions(self.take_lease(1))
         until(lambda: self.server.parked() == 1, "the second one is parked")
@@ -63,7 +64,7 @@ class WaitTest(unittest.TestCase):
         self.assertEqual([line["outcome"] for line in (early, second, late)], ["COMMITTED", "COMMITTED", "GUARD_FAILED"])
         self.assertLess(early["batch_time_us"], end_us)
         self.assertGreaterEqual(second["batch_time_us"], end_us)
-        self.assertLess(second["batch_time_us"], end_us + 250000)
+        self.assertLess(second["batch_time_us"], end_us + 250000 * SLOWER)
         self.assertEqual(late["failed_guard"], 0)
         print(f"taken over {second['batch_time_us'] - end_us} us after its end")
 

@@ -80,8 +80,6 @@ class ParkingLot {
   void put_off(Parked* parked);
   // The stamp of the last batch for which parked transactions were looked at.
   TimeUs stamp_us() const { return due_through_us_; }
-  // Whether it was due when the last batch began.
-  bool is_due(const Parked& parked) const { return parked.due_us() <= due_through_us_; }
   // When a transaction that sleeps is due: the earliest of these times. If some were due when the last batch began, and
   // are left, the stamp of this batch. kNever (core/environment.hpp): none sleeps.
   TimeUs next_due_us() const;

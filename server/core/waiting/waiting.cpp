@@ -42,7 +42,7 @@ void Waiting::wake_candidates(const engine::Engine& engine, BatchNumber last, bo
     scratch_.clear();
     engine::unpack_transaction(candidate->packed, &scratch_);
     if (!engine.would_wait(scratch_, 0, lot_.stamp_us())) {
-      lot_.wake(candidate);
+      if (candidate->due_us() > lot_.stamp_us()) lot_.wake(candidate);  // what is due keeps its turn
       continue;
     }
     const TimeUs next_time_us = engine.next_time(scratch_, 0, lot_.stamp_us());

@@ -358,20 +358,33 @@ TEST(the_next_time_of_a_transaction) {
   const auto after = [](ColumnsBuilder& b, const char* key, TimeUs time) {
     b.guard(GuardKind::time_after, OnFalse::wait, *key == 0 ? kNone : b.key(key), time);
   };
-  EXPECT_EQ(next(500, [](ColumnsBuilder& b) { b.guard(GuardKind::greater, OnFalse::wait, b.key("end"), 800); }),
-            kNever);
+  const auto waits = [](ColumnsBuilder& b) { b.guard(GuardKind::greater, OnFalse::wait, b.key("end"), 800); };
+  EXPECT_EQ(next(500, waits), kNever);
   EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "", 600); }), 600);
-  EXPECT_EQ(next(600, [&](ColumnsBuilder& b) { after(b, "", 600); }), kNever);  // it is reached
+  EXPECT_EQ(next(600, [&](ColumnsBuilder& b) { after(b, "", 600), waits(b); }), kNever);  // it is reached
   EXPECT_EQ(next(599, [&](ColumnsBuilder& b) { after(b, "", 600); }), 600);
   EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "end", 0); }), 700);
-  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "past", 600), after(b, "none", 600); }), kNever);
-  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "text", 600); }), kNever);
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "past", 600), after(b, "none", 600), waits(b); }), kNever);
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { waits(b), after(b, "text", 600); }), kNever);
   const auto before = [](ColumnsBuilder& b, TimeUs time) {
     b.guard(GuardKind::time_before, OnFalse::fail, kNone, time);
   };
   EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { before(b, 650), after(b, "end", 0); }), 650);  // whatever its on_false
   EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { before(b, 800), after(b, "", 100), after(b, "end", 0); }), 700);
   EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "end", 0), before(b, 650); }), 700);  // the first one decides
+  // What would not be postponed now is tried again at once.
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "text", 600); }), 500);
+  EXPECT_EQ(next(500, [&](ColumnsBuilder& b) { after(b, "past", 0), after(b, "none", 0); }), 500);
+  EXPECT_EQ(next(500,
+                 [&](ColumnsBuilder& b) {
+                   b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "e", "f", 8), after(b, "end", 0);
+                 }),
+            500);
+  EXPECT_EQ(next(500,
+                 [&](ColumnsBuilder& b) {
+                   b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "e", "f", 9), after(b, "end", 0);
+                 }),
+            700);
 }
 
 // Nothing in the batch names a key.

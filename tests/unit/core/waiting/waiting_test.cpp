@@ -119,7 +119,8 @@ TEST_F(WaitingForATimeTest, WhatIsDueByATimeIsLookedAtWhenItsKeyIsWritten) {
   EXPECT_EQ(hand_out(49999), Ids{});
   EXPECT_EQ(hand_out(50000, 1), Ids{second});
   deposit("end", -50000);
-  EXPECT_EQ(waiting.awake(), 1u) << "it was given back";
+  EXPECT_EQ(waiting.awake(), 0u) << "it was given back; what is due keeps its turn";
+  EXPECT_EQ(waiting.next_due_us(), 50000);
   EXPECT_EQ(hand_out(50000), Ids{third});
 }
 
