@@ -65,7 +65,7 @@ KILOKV_HOST_DEVICE inline CheckedSum checked_add(std::int64_t a, std::int64_t b)
   return {static_cast<std::int64_t>(sum), overflow};
 }
 
-// Whether an integer compare holds. False for the kinds that compare no integers.
+// Whether the compare of an integer, or of the stamp of the batch (left), holds. False for the kinds that compare none.
 KILOKV_HOST_DEVICE inline bool compare(GuardKind kind, std::int64_t left, std::int64_t right) {
   switch (kind) {
     case GuardKind::equal: return left == right;
@@ -79,9 +79,9 @@ KILOKV_HOST_DEVICE inline bool compare(GuardKind kind, std::int64_t left, std::i
     case GuardKind::version_equal:
     case GuardKind::unchanged:
     case GuardKind::bytes_equal:
-    case GuardKind::range_unchanged:
-    case GuardKind::time_before:
-    case GuardKind::time_after: break;
+    case GuardKind::range_unchanged: break;
+    case GuardKind::time_before: return left < right;
+    case GuardKind::time_after: return left >= right;
   }
   return false;
 }
@@ -99,8 +99,11 @@ KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch
     return verdict(since >= batch.tombstone_floor && access.range_unchanged(batch.guard_key[g], since));
   }
   const std::uint32_t key = batch.guard_key[g];
-  Cell cell{};
-  if (key != kNone) cell = access.read_of_guard(key, 2 * g);
+  if (key == kNone) {
+    *seen = Cell{};
+    return verdict(compare(kind, batch.time_us, operand));
+  }
+  const Cell cell = access.read_of_guard(key, 2 * g);
   *seen = cell;
   const ValueType type = type_of(cell.tag);
   switch (kind) {
@@ -132,8 +135,7 @@ KILOKV_HOST_DEVICE inline Verdict evaluate_guard(const BatchViewIn<Space>& batch
     case GuardKind::time_before:
     case GuardKind::time_after: {
       if (type == ValueType::bytes) return Verdict::type_mismatch;
-      const TimeUs time_us = key == kNone ? operand : static_cast<TimeUs>(cell.word);
-      return verdict((batch.time_us < time_us) == (kind == GuardKind::time_before));
+      return verdict(compare(kind, batch.time_us, static_cast<TimeUs>(cell.word)));  // absent: the word is 0
     }
     case GuardKind::range_unchanged: break;  // see above
   }

@@ -8,7 +8,7 @@ namespace {
 constexpr int kLocalBlockThreads = 256;
 constexpr int kLocalBlocksEachMin = 2;
 // In clusters, a block's part of the stage may fill the shared memory of a multiprocessor. Then only one block fits.
-constexpr int kClusterBlocksEachMin = 1;
+constexpr int kClusterBlocksEachMin = 1, kTimedBlocksEachMin = 1;
 
 __global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_kernel(
     const __grid_constant__ LocalArguments<HostSpace> arguments) {
@@ -16,8 +16,9 @@ __global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local
   TicketedRun<CudaPlatform, Local<CudaPlatform>>(platform, arguments).run();
 }
 
-// As local_kernel, but also measures where the time goes. That takes registers.
-__global__ __launch_bounds__(kLocalBlockThreads, kLocalBlocksEachMin) void local_times_kernel(
+// As local_kernel, but also measures where the time goes. That takes registers, so a multiprocessor may have room for
+// one block only.
+__global__ __launch_bounds__(kLocalBlockThreads, kTimedBlocksEachMin) void local_times_kernel(
     const __grid_constant__ LocalArguments<HostSpace> arguments) {
   CudaPlatform platform;
   TicketedRun<CudaPlatform, Local<CudaPlatform, TimedLocalRules>>(platform, arguments).run();
