@@ -176,11 +176,12 @@ void EventLog::add_requests(DatabaseEvents* events) {
   };
 }
 
-// Of the guard for which a transaction waits. A guard of time may have no key.
+// The guard for which a transaction waits, and its key. A guard of time may have none.
 std::string EventLog::guard_fields(std::uint32_t guard, bool guards_range, std::string_view key) const {
-  const std::string number = " guard=" + std::to_string(guard);
-  if (key.empty() && !guards_range) return number;
-  return number + shown_key(guards_range ? "from_key" : "key", key, keys_, secret_);
+  std::string text = " guard=" + std::to_string(guard);
+  const bool has_key = guards_range || !key.empty();
+  if (has_key) text += shown_key(guards_range ? "from_key" : "key", key, keys_, secret_);
+  return text;
 }
 
 void EventLog::recovers(const RecoveryProgress& progress) {
