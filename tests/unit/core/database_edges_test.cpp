@@ -417,8 +417,9 @@ TEST_F(DatabaseTimesTest, NoBatchFormsForATimeThatChangesNothing) {
     b.op(engine::OpKind::add, b.key("a"), engine::Operand::integer, -10);
     b.end();
   });
+  const BatchNumber last = database->status().executed_batch + 1;
   run(add("a", 1));  // a look in vain
-  const BatchNumber last = database->status().executed_batch;
+  EXPECT_EQ(database->status().executed_batch, last);
   sim.scheduler.run_for(19 * kSecond);
   EXPECT_FALSE(sink->ended());
   EXPECT_EQ(database->status().executed_batch, last);
