@@ -161,6 +161,7 @@ class Validator {
   }
 
   bool key_ok(std::uint32_t i) const { return i < c_.key_end.size(); }
+  bool guard_key_ok(GuardKind kind, std::uint32_t i) const { return key_ok(i) || (i == kNone && compares_time(kind)); }
   bool value_ok(std::int64_t i) const { return i >= 0 && static_cast<std::uint64_t>(i) < c_.value_end.size(); }
   static bool version_ok(std::int64_t v) { return v >= 0 && static_cast<Version>(v) <= kVersionMax; }
 
@@ -173,7 +174,7 @@ class Validator {
       return version_ok(operand) && c_.guard_other[g] == kNone && use_range(c_.guard_key[g], true);
     }
     const std::uint32_t key = c_.guard_key[g];
-    if (!key_ok(key) && !(key == kNone && compares_time(kind))) return false;
+    if (!guard_key_ok(kind, key)) return false;
     const bool other_ok = c_.guard_other[g] == kNone;
     switch (kind) {
       case GuardKind::exists:
@@ -346,7 +347,7 @@ Status Validator::explain_guard(const std::string& path, std::uint32_t g) const 
   }
   if (uses_range(kind)) {
     if (Status s = explain_range(path, c_.guard_key[g], true); !s.ok()) return s;
-  } else if (!key_ok(c_.guard_key[g]) && !(c_.guard_key[g] == kNone && compares_time(kind))) {
+  } else if (!guard_key_ok(kind, c_.guard_key[g])) {
     return invalid(path + ".key", "an index below " + count_of(c_.key_end.size(), "keys"),
                    std::to_string(c_.guard_key[g]));
   }
