@@ -107,7 +107,7 @@ class HostEngine final : public Engine {
                  BatchResults* results, WriteColumns* writes) override {
     const std::size_t n = columns.size();
     KILOKV_CHECK(expires.size() == n);
-    KILOKV_CHECK(header.first_version + std::uint64_t{kWaitPassesMax} * n <= kVersionMax);
+    KILOKV_CHECK(header.first_version + (std::uint64_t{kWaitPassesMax} + 1) * n <= kVersionMax);
     forget_batch();
     chooser_.forget();
     clock_.begin(options_.measure_stages ? &report_.stages : nullptr);
@@ -119,7 +119,7 @@ class HostEngine final : public Engine {
     std::uint32_t read_set = count_read_set(columns);
     if (!validator_.is_wanted(read_set)) read_set = 0;
     const bool fits_tiles = can_run_by_tile(columns, read_set);
-    const Way way = read_set == 0 ? choose_way(columns, fits_tiles) : Way::serial;
+    const Way way = read_set == 0 ? choose_way(columns, expires, fits_tiles) : Way::serial;
     const bool by_tile = fits_tiles && (way == Way::serial || way == Way::pipelined);
     if (by_tile) {
       resolver_.open(columns, header.number, &store_);
@@ -336,9 +336,9 @@ class HostEngine final : public Engine {
   enum class Tiles { none, alone, followed };
 
   // A batch with ranges runs serially: the other ways need to know all records of a batch before it runs, and a range
-  // does not name its records.
-  Way choose_way(const TransactionColumns& columns, bool fits_tiles) {
-    if (columns.empty() || !columns.range_limit.empty()) return Way::serial;
+  // does not name its records. So does a batch that may have last tries. They are rare, and they run after all else.
+  Way choose_way(const TransactionColumns& columns, const Column<std::uint8_t>& expires, bool fits_tiles) {
+    if (columns.empty() || !columns.range_limit.empty() || may_have_last_tries(columns, expires)) return Way::serial;
     const bool can_be_listed = 2 * columns.guard_kind.size() + columns.op_kind.size() <= kParallelUsesMax;
     const Chooser::Able able = {
         .pipelined = team_ != nullptr && fits_tiles,
@@ -353,6 +353,12 @@ class HostEngine final : public Engine {
     if (able.parallel) return Way::parallel;
     if (options_.strategy == "partitioned") return able.partitioned ? Way::partitioned : Way::serial;
     return able.pipelined ? Way::pipelined : Way::serial;
+  }
+  // Whether a transaction with expire_runs_else expires if it is postponed.
+  static bool may_have_last_tries(const TransactionColumns& columns, const Column<std::uint8_t>& expires) {
+    std::uint8_t any = 0;
+    for (std::size_t t = 0; t < columns.size(); ++t) any |= expires[t] != 0 ? columns.expire_runs_else[t] : 0;
+    return any != 0;
   }
   void begin_to_choose() {
     if (chooses_) chooser_.begin(parallel_ == nullptr ? std::vector<std::string>() : parallel_->strategies());
@@ -446,7 +452,7 @@ class HostEngine final : public Engine {
       run_first_pass(columns, tiles, &run);
     }
     clock_.enter(BatchStage::run);
-    results->passes = run.finish(expires.data(), access_.run());
+    results->passes = run.finish(expires.data(), columns.expire_runs_else.data(), access_.run());
     results->next_version = header.first_version + std::uint64_t{results->passes} * n;
     clock_.enter(BatchStage::collect);
     const bool summarized = access_.summarized();

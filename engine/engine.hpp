@@ -128,9 +128,10 @@ class Engine {
   virtual void prepare() = 0;
 
   // Runs the batch. Resets `results` and `writes`, then fills them. `expires[t]` != 0 means that the deadline of
-  // transaction t is at or before the stamp. If it would be postponed, it ends with WAIT_EXPIRED.
+  // transaction t is at or before the stamp. If it would be postponed, it ends with WAIT_EXPIRED. If one of these has
+  // expire_runs_else, the batch has a pass of last tries (stm/serial.hpp). A batch that may have one runs serially.
   // Requires: valid columns (txn/validate.hpp); expires.size() == columns.size();
-  // header.first_version + kWaitPassesMax x n <= kVersionMax, where n is columns.size().
+  // header.first_version + (kWaitPassesMax + 1) x n <= kVersionMax, where n is columns.size().
   // Errors: RESOURCE_EXHAUSTED if the table has no room for the batch's new keys. Then no transaction has run, and the
   // state is unchanged.
   [[nodiscard]] virtual Status execute(const BatchHeader& header, const TransactionColumns& columns,

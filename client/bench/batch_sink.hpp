@@ -18,9 +18,11 @@ class BatchSink {
  public:
   explicit BatchSink(client::Batch* batch) : batch_(batch) {}
 
-  void begin(std::uint8_t precedence, DurationUs wait_timeout_us) {
+  void begin(std::uint8_t precedence, DurationUs wait_timeout_us, bool expire_runs_else = false) {
     values_.clear();
-    batch_->begin({.precedence = precedence, .wait_timeout_us = static_cast<std::uint64_t>(wait_timeout_us)});
+    batch_->begin({.precedence = precedence,
+                   .wait_timeout_us = static_cast<std::uint64_t>(wait_timeout_us),
+                   .expire_runs_else = expire_runs_else});
   }
   std::uint32_t key(std::string_view bytes) { return static_cast<std::uint32_t>(batch_->key(bytes)); }
   std::uint32_t value(std::string_view bytes) {

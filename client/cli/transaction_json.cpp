@@ -217,11 +217,13 @@ void append_list(const Json& line, const char* name, Batch* batch, Append append
 }
 
 void check_line(const Json& line) {
-  static const std::vector<std::string> kFields = {
-      "session",         "request",          "index",    "attempts", "invoke_us", "return_us",      "precedence",
-      "wait_timeout_ms", "guards",           "then",     "else",     "outcome",   "error",          "not_run",
-      "failed_guard",    "failed_operation", "version",  "batch",    "rank",      "admitted_batch", "batch_time_us",
-      "reads",           "reads_dropped",    "cancelled"};
+  static const std::vector<std::string> kFields = {"session",         "request",   "index",         "attempts",
+                                                   "invoke_us",       "return_us", "precedence",    "wait_timeout_ms",
+                                                   "guards",          "then",      "else",          "outcome",
+                                                   "error",           "not_run",   "failed_guard",  "failed_operation",
+                                                   "version",         "batch",     "rank",          "admitted_batch",
+                                                   "batch_time_us",   "reads",     "reads_dropped", "cancelled",
+                                                   "expire_runs_else"};
   check_names(line, kFields);
 }
 
@@ -236,6 +238,7 @@ TransactionOptions options(const Json& line) {
     }
     options.wait_timeout_us = static_cast<std::uint64_t>(std::llround(field.get<double>() * 1000));
   }
+  options.expire_runs_else = flag(line, "expire_runs_else");
   return options;
 }
 

@@ -87,7 +87,7 @@ class TransactionComparison {
 
   void effect(std::size_t i) {
     const std::size_t op = run_.first_op + i;
-    const bool is_else = expected_.outcome == Outcome::guard_failed;
+    const bool is_else = run_.failed_in == FailedIn::guards;
     const std::string name = (is_else ? "else[" : "then[") + std::to_string(i) + "]";
     const auto kind = static_cast<OpKind>(execution_.columns.op_kind[op]);
     const ModelEffect& expected = run_.effects[i];

@@ -44,8 +44,12 @@ class Runner {
   Runner(const ModelState& state, const TransactionColumns& columns, Version commit_version, TimeUs batch_time_us)
       : state_(state), columns_(columns), commit_version_(commit_version), batch_time_us_(batch_time_us) {}
 
-  ModelRun run(std::size_t t) {
+  ModelRun run(std::size_t t, bool last_try) {
     const bool then_runs = guards(t);
+    if (run_.outcome == Outcome::postponed && last_try) {
+      run_.outcome = Outcome::wait_expired;
+      if (columns_.expire_runs_else[t] == 0) return run_;
+    }
     if (run_.outcome == Outcome::type_mismatch || run_.outcome == Outcome::postponed) return run_;
     const std::uint32_t begin = then_runs ? columns_.then_begin(t) : columns_.then_end[t];
     const std::uint32_t end = then_runs ? columns_.then_end[t] : columns_.else_end[t];
@@ -307,8 +311,8 @@ ModelState model_of_keys(const Engine& engine, const TransactionColumns& columns
 }
 
 ModelRun run_on_model(const ModelState& state, const TransactionColumns& columns, std::size_t t, Version commit_version,
-                      TimeUs batch_time_us) {
-  return Runner(state, columns, commit_version, batch_time_us).run(t);
+                      TimeUs batch_time_us, bool last_try) {
+  return Runner(state, columns, commit_version, batch_time_us).run(t, last_try);
 }
 
 void apply_to_model(ModelState* state, const ModelRun& run, Version commit_version) {

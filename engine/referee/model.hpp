@@ -60,7 +60,7 @@ struct ModelEffect {
 
 // The result of one run of a transaction: what it would answer and write. The run applies nothing.
 struct ModelRun {
-  Outcome outcome = Outcome::committed;  // committed, guard_failed, postponed, overflow or type_mismatch
+  Outcome outcome = Outcome::committed;  // any but undecided
   FailedIn failed_in = FailedIn::none;
   std::uint32_t failed_index = kNone;
   ModelCell guard;                                         // the deciding guard's key; empty for a range guard
@@ -69,9 +69,10 @@ struct ModelRun {
   std::vector<std::pair<std::string, ModelValue>> writes;  // in the order of the operations; monostate: a delete
 };
 
-// Runs transaction t on the state, with this commit version and batch time. Changes nothing.
+// Runs transaction t on the state, with this commit version and batch time. Changes nothing. `last_try`: it expires if
+// it would be postponed.
 ModelRun run_on_model(const ModelState& state, const TransactionColumns& columns, std::size_t t, Version commit_version,
-                      TimeUs batch_time_us);
+                      TimeUs batch_time_us, bool last_try = false);
 
 void apply_to_model(ModelState* state, const ModelRun& run, Version commit_version);
 

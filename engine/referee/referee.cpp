@@ -33,8 +33,9 @@ class Replay {
   Status any_order(bool with_waste);
 
  private:
-  ModelRun run(std::uint32_t t, std::uint32_t rank) const {
-    return run_on_model(*state_, columns_, t, execution_.header.first_version + rank, execution_.header.time_us);
+  ModelRun run(std::uint32_t t, std::uint32_t rank, bool last_try = false) const {
+    return run_on_model(*state_, columns_, t, execution_.header.first_version + rank, execution_.header.time_us,
+                        last_try);
   }
   Indices by_precedence() const;
   Status finish(std::uint32_t t, std::uint32_t rank, const ModelRun& run);
@@ -107,11 +108,17 @@ Status Replay::deterministic() {
     waiting = std::move(still_waiting);
     ++passes;
   }
+  const auto is_last_try = [&](std::uint32_t t) { return execution_.expires[t] != 0; };
+  const bool has_last_tries = std::any_of(waiting.begin(), waiting.end(), [&](std::uint32_t position) {
+    return is_last_try(order[position]) && columns_.expire_runs_else[order[position]] != 0;
+  });
   for (const std::uint32_t position : waiting) {
-    Status status = left_over(order[position], passes * n_ + position, last_runs[position]);
+    const std::uint32_t t = order[position], rank = passes * n_ + position;
+    Status status = has_last_tries && is_last_try(t) ? finish(t, rank, run(t, rank, true))
+                                                     : left_over(t, rank, last_runs[position]);
     if (!status.ok()) return status;
   }
-  return end(passes);
+  return end(passes + (has_last_tries ? 1 : 0));
 }
 
 // Requires: order is sorted by rank.

@@ -60,7 +60,7 @@ class PartitionedSim final : public Executor {
     ThreadTeam alone(1);
     HostPlatform platform(&alone, 0, nullptr);
     results->passes =
-        later.finish(batch.expires.data(),
+        later.finish(batch.expires.data(), batch.columns.expire_runs_else.data(),
                      Access<HostPlatform>(platform, {slots_.data(), &batch.columns, results, slot_of_key,
                                                      batch.resolver.value_word(), shared.defers, before_.data()}));
     results->next_version = batch.header.first_version + std::uint64_t{results->passes} * n;

@@ -11,6 +11,11 @@
 // The rank of a finished transaction is pass x n + position. The rank of one that is still postponed is passes x n +
 // position.
 //
+// A transaction that is still postponed then, and whose deadline has come, expires. If one of them has
+// expire_runs_else, there is one more pass: the pass of last tries. It runs all those whose deadline has come, with or
+// without expire_runs_else, in the same order. One that still has to wait expires, and its else-operations run if it
+// has expire_runs_else. Their ranks are passes x n + position, where `passes` does not count this pass.
+//
 // Cost: a pass touches only the transactions that it runs. Nothing is allocated. txn/interpreter.hpp says what Access
 // is.
 #pragma once
@@ -76,10 +81,11 @@ class SerialRun {
   // Says that others have run the first pass. The first `count` of `waiting` are the positions that wait, in order.
   void skip_first(std::uint32_t count) { waiting_count_ = count; }
 
-  // Runs the other passes. Returns the number of passes, the first one included (0: empty batch). `expires`: [n], as in
-  // Engine::execute.
+  // Runs the other passes. Returns the number of passes, the first one and that of last tries included (0: empty
+  // batch). `expires`: [n], as in Engine::execute. `expire_runs_else`: [n], as in TransactionColumns.
   template <class Access>
-  [[gnu::flatten]] std::uint32_t finish(const std::uint8_t* expires, Access access) {
+  [[gnu::flatten]] std::uint32_t finish(const std::uint8_t* expires, const std::uint8_t* expire_runs_else,
+                                        Access access) {
     const std::uint32_t n = batch_.size;
     if (n == 0) return 0;
     std::uint32_t passes = 1;
@@ -97,15 +103,33 @@ class SerialRun {
       waiting_count_ = still_waiting;
       ++passes;
     }
+    bool has_last_tries = false;
     for (std::uint32_t i = 0; i < waiting_count_; ++i) {
       const std::uint32_t t = transaction(waiting_[i]);
       results_.rank[t] = passes * n + waiting_[i];
-      if (expires[t] != 0) results_.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+      if (expires[t] == 0) continue;
+      results_.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+      has_last_tries |= expire_runs_else[t] != 0;
     }
-    return passes;
+    if (!has_last_tries) return passes;
+    run_last_tries(expires, expire_runs_else, passes * n, access);
+    return passes + 1;
   }
 
  private:
+  template <class Access>
+  [[gnu::noinline]] void run_last_tries(const std::uint8_t* expires, const std::uint8_t* expire_runs_else,
+                                        std::uint32_t first_rank, Access access) {
+    for (std::uint32_t i = 0; i < waiting_count_; ++i) {
+      const std::uint32_t position = waiting_[i], t = transaction(position), rank = first_rank + position;
+      if (expires[t] == 0) continue;
+      if (expire_runs_else[t] != 0) {
+        run_transaction<true, true>(batch_, results_, access, t, rank);
+      } else if (run_transaction<true>(batch_, results_, access, t, rank) == Outcome::postponed) {
+        results_.outcome[t] = static_cast<std::uint8_t>(Outcome::wait_expired);
+      }
+    }
+  }
   std::uint32_t transaction(std::uint32_t position) const { return order_ != nullptr ? order_[position] : position; }
 
   BatchView batch_;

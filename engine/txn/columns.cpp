@@ -13,7 +13,7 @@ namespace {
 // Calls f with every column, always in the same order.
 template <class Columns, class F>
 void for_each_column(Columns& c, const F& f) {
-  f(c.precedence), f(c.wait_timeout_us), f(c.guard_end), f(c.then_end), f(c.else_end);
+  f(c.precedence), f(c.wait_timeout_us), f(c.expire_runs_else), f(c.guard_end), f(c.then_end), f(c.else_end);
   f(c.key_id), f(c.key_end), f(c.key_bytes);
   f(c.guard_kind), f(c.guard_on_false), f(c.guard_key), f(c.guard_other), f(c.guard_operand);
   f(c.op_kind), f(c.op_operand), f(c.op_key), f(c.op_value);
@@ -99,6 +99,7 @@ void copy_rebased(const Column<std::uint32_t>& from, std::size_t begin, std::siz
 void copy_transactions(const TransactionColumns& from, std::size_t begin, std::size_t end, TransactionColumns* to) {
   copy_slice(from.precedence, begin, end, &to->precedence);
   copy_slice(from.wait_timeout_us, begin, end, &to->wait_timeout_us);
+  copy_slice(from.expire_runs_else, begin, end, &to->expire_runs_else);
   const std::uint32_t guard_delta = size32(to->guard_kind.size()) - from.guard_begin(begin);
   const std::uint32_t op_delta = size32(to->op_kind.size()) - from.then_begin(begin);
   copy_rebased(from.guard_end, begin, end, guard_delta, &to->guard_end);
@@ -211,6 +212,7 @@ void copy_sparse(const TransactionColumns& from, std::uint32_t guard_begin, std:
 TransactionColumns::TransactionColumns(std::pmr::memory_resource* memory)
     : precedence(memory),
       wait_timeout_us(memory),
+      expire_runs_else(memory),
       guard_end(memory),
       then_end(memory),
       else_end(memory),
@@ -287,12 +289,13 @@ void TransactionColumns::keep(std::span<const std::uint32_t> transactions) {
     move(&op_value, first_then, last_else, operations);
     precedence[count] = precedence[t];
     wait_timeout_us[count] = wait_timeout_us[t];
+    expire_runs_else[count] = expire_runs_else[t];
     guard_end[count] = guards += last_guard - first_guard;
     then_end[count] = operations + (first_else - first_then);
     else_end[count] = operations += last_else - first_then;
     ++count;
   }
-  precedence.resize(count), wait_timeout_us.resize(count);
+  precedence.resize(count), wait_timeout_us.resize(count), expire_runs_else.resize(count);
   guard_end.resize(count), then_end.resize(count), else_end.resize(count);
   guard_kind.resize(guards), guard_on_false.resize(guards), guard_key.resize(guards), guard_other.resize(guards);
   guard_operand.resize(guards);

@@ -43,8 +43,9 @@ struct TransactionColumns {
   explicit TransactionColumns(std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   // [n]
-  Column<std::uint8_t> precedence;     // lower runs first
-  Column<DurationUs> wait_timeout_us;  // how long WAIT may postpone the transaction; 0: this batch only
+  Column<std::uint8_t> precedence;        // lower runs first
+  Column<DurationUs> wait_timeout_us;     // how long WAIT may postpone the transaction; 0: this batch only
+  Column<std::uint8_t> expire_runs_else;  // 1: if the transaction expires, its else-operations run
   Column<std::uint32_t> guard_end;
   Column<std::uint32_t> then_end;
   Column<std::uint32_t> else_end;
@@ -98,6 +99,10 @@ struct TransactionColumns {
   std::string_view range_to(std::size_t i) const;
   std::uint32_t guard_begin(std::size_t t) const { return t == 0 ? 0 : guard_end[t - 1]; }
   std::uint32_t then_begin(std::size_t t) const { return t == 0 ? 0 : else_end[t - 1]; }
+  // Whether the else-operations of transaction t have run, if this is its outcome.
+  bool ran_else(std::size_t t, Outcome outcome) const {
+    return outcome == Outcome::guard_failed || (outcome == Outcome::wait_expired && expire_runs_else[t] != 0);
+  }
 };
 
 // Builds columns one transaction at a time, for decoders, workloads and tests. begin() opens a transaction. Then come
@@ -106,7 +111,7 @@ struct TransactionColumns {
 class ColumnsBuilder {
  public:
   ColumnsBuilder(TransactionColumns* columns, const KeyHashSecret& secret);
-  void begin(std::uint8_t precedence = 0, DurationUs wait_timeout_us = 0);
+  void begin(std::uint8_t precedence = 0, DurationUs wait_timeout_us = 0, bool expire_runs_else = false);
   std::uint32_t key(std::string_view bytes);    // returns its index in the key columns
   std::uint32_t value(std::string_view bytes);  // returns its index in the value columns
   void guard(GuardKind kind, OnFalse on_false, std::uint32_t key, std::int64_t operand, std::uint32_t other = kNone);

@@ -31,9 +31,10 @@ void append(Column<char>* column, std::string_view bytes) {
 ColumnsBuilder::ColumnsBuilder(TransactionColumns* columns, const KeyHashSecret& secret)
     : columns_(columns), secret_(secret) {}
 
-void ColumnsBuilder::begin(std::uint8_t precedence, DurationUs wait_timeout_us) {
+void ColumnsBuilder::begin(std::uint8_t precedence, DurationUs wait_timeout_us, bool expire_runs_else) {
   push(&columns_->precedence, precedence);
   push(&columns_->wait_timeout_us, wait_timeout_us);
+  push(&columns_->expire_runs_else, static_cast<std::uint8_t>(expire_runs_else));
   in_else_ = false;
 }
 

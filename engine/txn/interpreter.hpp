@@ -266,7 +266,8 @@ KILOKV_HOST_DEVICE inline OperationEffect run_operation(const BatchViewIn<Space>
 // `kUsualApart`: for CPUs. The usual operation, an ADD of a constant, then has code of its own. And in the first pass,
 // the results of a transaction that commits and writes are there already (fill_usual()). On a device, both would only
 // cost registers.
-template <bool kUsualApart = false, class Space, class Access>
+// `kExpires`: if a WAIT guard is false, the else-operations run, and the outcome is WAIT_EXPIRED.
+template <bool kUsualApart = false, bool kExpires = false, class Space, class Access>
 KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchViewIn<Space>& batch, const ResultViewIn<Space>& results,
                                                   Access& access, std::uint32_t t, std::uint32_t rank) {
   const Version version = batch.first_version + rank;
@@ -295,10 +296,11 @@ KILOKV_HOST_DEVICE inline Outcome run_transaction(const BatchViewIn<Space>& batc
     if (verdict == Verdict::type_mismatch) {
       return finish(Outcome::type_mismatch, FailedIn::guards, g - guard_begin, Cell{}, false);
     }
-    if (static_cast<OnFalse>(batch.guard_on_false[g]) == OnFalse::wait) {
+    const bool waits = static_cast<OnFalse>(batch.guard_on_false[g]) == OnFalse::wait;
+    if (waits && !kExpires) {
       return finish(Outcome::postponed, FailedIn::guards, g - guard_begin, seen, false);
     }
-    outcome = Outcome::guard_failed;
+    outcome = kExpires && waits ? Outcome::wait_expired : Outcome::guard_failed;
     failed_in = FailedIn::guards;
     failed_index = g - guard_begin;
     guard_cell = seen;

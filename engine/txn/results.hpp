@@ -25,8 +25,9 @@ struct BatchResults {
   Column<std::uint8_t> outcome;        // Outcome
   Column<std::uint8_t> failed_in;      // FailedIn
   Column<std::uint32_t> failed_index;  // within its list; kNone where nothing failed
-  Column<std::uint32_t> rank;          // pass x n + position; WAIT_EXPIRED: passes x n + position
-  Column<std::uint8_t> wrote;          // 1: it wrote, and its commit version is first_version + rank
+  // pass x n + position. WAIT_EXPIRED: passes x n + position, where `passes` does not count the pass of last tries.
+  Column<std::uint32_t> rank;
+  Column<std::uint8_t> wrote;  // 1: it wrote, and its commit version is first_version + rank
   // GUARD_FAILED, WAIT_EXPIRED and postponed: the deciding guard's key as that guard saw it (zero for a range guard).
   Column<Cell> guard_cell;
   // [m]. GET: the value read, with its version; kOwnWrite is set if it is the transaction's own earlier write. PUT,
@@ -44,7 +45,8 @@ struct BatchResults {
   Column<Cell> pair_cell;           // DELETE_RANGE: the cell before it was deleted
   Column<std::uint8_t> pair_flags;  // kOwnWrite
 
-  std::uint32_t passes = 0;  // passes that ran; at least 1 for a batch that is not empty
+  // Passes that ran, that of last tries included (stm/serial.hpp). At least 1 for a batch that is not empty.
+  std::uint32_t passes = 0;
   Version next_version = 1;  // the first version of the next batch: first_version + passes x n
 
   static constexpr std::uint8_t kOwnWrite = 1;  // the cell is the transaction's own write: clients see no version

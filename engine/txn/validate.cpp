@@ -71,6 +71,7 @@ class Validator {
                       r = c_.range_limit.size();
     for (const Length& l : {Length{"precedence", n, c_.precedence.size()},
                             {"wait_timeout_us", n, c_.wait_timeout_us.size()},
+                            {"expire_runs_else", n, c_.expire_runs_else.size()},
                             {"then_ends", n, c_.then_end.size()},
                             {"else_ends", n, c_.else_end.size()},
                             {"key_ids", k, c_.key_id.size()},
@@ -145,6 +146,7 @@ class Validator {
     const std::uint32_t operations = c_.else_end[t] - c_.then_begin(t);
     if (guards + operations == 0 || guards > limits_.guards_max || operations > limits_.operations_max) return false;
     if (c_.wait_timeout_us[t] < 0 || c_.wait_timeout_us[t] > limits_.wait_timeout_us_max) return false;
+    if (c_.expire_runs_else[t] > 1) return false;
     for (std::uint32_t g = c_.guard_begin(t); g < c_.guard_end[t]; ++g) {
       if (!guard_ok(g)) return false;
     }
@@ -315,6 +317,9 @@ Status Validator::explain(std::size_t t) const {
   if (c_.wait_timeout_us[t] < 0 || c_.wait_timeout_us[t] > limits_.wait_timeout_us_max) {
     return invalid(path + ".wait_timeout_us", "0 to " + std::to_string(limits_.wait_timeout_us_max) + " us",
                    std::to_string(c_.wait_timeout_us[t]) + " us", "--wait-timeout-max");
+  }
+  if (c_.expire_runs_else[t] > 1) {
+    return invalid(path + ".expire_runs_else", "0 or 1", std::to_string(c_.expire_runs_else[t]));
   }
   for (std::uint32_t g = c_.guard_begin(t); g < c_.guard_end[t]; ++g) {
     if (Status s = explain_guard(guard_path(g), g); !s.ok()) return s;

@@ -33,6 +33,7 @@ class Mixed {
 
   template <TransactionSink Sink>
   void generate(Sink* sink, std::size_t transactions) {
+    expiries_ = last_tries_.chance(0.1);
     for (std::size_t i = 0; i < transactions; ++i) one(sink);
   }
 
@@ -63,7 +64,8 @@ class Mixed {
   void one(Sink* sink) {
     ++transactions_;
     const bool waits = random_.chance(0.3);
-    sink->begin(random_.chance(0.2) ? static_cast<std::uint8_t>(random_.below(4)) : 0, waits ? 1000 : 0);
+    const std::uint8_t precedence = random_.chance(0.2) ? static_cast<std::uint8_t>(random_.below(4)) : 0;
+    sink->begin(precedence, waits ? 1000 : 0, expiries_ && last_tries_.chance(0.3));
     const std::uint64_t guards = random_.below(4);
     for (std::uint64_t i = 0; i < guards; ++i) guard(sink);
     operations(sink, (guards == 0 ? 1 : 0) + random_.below(4));
@@ -161,11 +163,13 @@ class Mixed {
 
   std::uint64_t keys_;
   // Without the kinds that came later. Guards of time take the place of a fifth of the `exists`, and range_get_reverse
-  // takes that of half of the range_get. They have a generator of their own, so that a seed draws all else as it did
-  // before.
+  // takes that of half of the range_get. Each kind that came later has a generator of its own, so that a seed draws all
+  // else as it did before. So has expire_runs_else. Only some calls of generate() have it, because a batch that has it
+  // may run serially.
   std::vector<GuardKind> guard_kinds_;
   std::vector<OpKind> op_kinds_;
-  Random random_, times_, direction_;
+  Random random_, times_, direction_, last_tries_;
+  bool expiries_ = false;
   std::uint64_t transactions_ = 0;
   std::string bytes_;
 };

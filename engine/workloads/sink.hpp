@@ -19,8 +19,9 @@ namespace kilokv::engine {
 template <class S>
 concept TransactionSink = requires(S& sink, std::uint8_t precedence, DurationUs wait_timeout_us, std::string_view bytes,
                                    GuardKind guard, OnFalse on_false, std::uint32_t index, std::int64_t value,
-                                   Version version, OpKind op, Operand operand) {
+                                   Version version, OpKind op, Operand operand, bool expire_runs_else) {
   sink.begin(precedence, wait_timeout_us);
+  sink.begin(precedence, wait_timeout_us, expire_runs_else);
   { sink.key(bytes) } -> std::same_as<std::uint32_t>;
   { sink.value(bytes) } -> std::same_as<std::uint32_t>;
   sink.guard(guard, on_false, index, value, index);  // key, operand, other key or kNone

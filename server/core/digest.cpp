@@ -142,8 +142,11 @@ Hash128 digest_of(const TransactionColumns& columns) {
   writer.put(columns.size());
   for (std::size_t t = 0; t < columns.size(); ++t) {
     const std::uint32_t guard_begin = columns.guard_begin(t), then_begin = columns.then_begin(t);
-    writer.put(columns.precedence[t], columns.wait_timeout_us[t], columns.guard_end[t] - guard_begin,
-               columns.then_end[t] - then_begin, columns.else_end[t] - columns.then_end[t]);
+    // A timeout is never negative. So a negative number stands for a timeout with expire_runs_else.
+    const DurationUs timeout_us = columns.wait_timeout_us[t];
+    writer.put(columns.precedence[t], columns.expire_runs_else[t] != 0 ? -1 - timeout_us : timeout_us,
+               columns.guard_end[t] - guard_begin, columns.then_end[t] - then_begin,
+               columns.else_end[t] - columns.then_end[t]);
     for (std::uint32_t g = guard_begin; g < columns.guard_end[t]; ++g) {
       put_guard(columns, g, &writer);
     }

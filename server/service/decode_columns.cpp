@@ -36,6 +36,7 @@ void copy_transactions(const v1::TransactionColumns& m, engine::TransactionColum
   copy(m.else_ends().empty() ? m.then_ends() : m.else_ends(), &columns->else_end);
   copy_or_fill(m.precedence(), n, std::uint8_t{0}, &columns->precedence);
   copy_or_fill(m.wait_timeout_us(), n, DurationUs{0}, &columns->wait_timeout_us);
+  copy_or_fill(m.expire_runs_else(), n, std::uint8_t{0}, &columns->expire_runs_else);
   // A value beyond the signed range exceeds every limit. It becomes the largest value, which validation refuses.
   for (DurationUs& timeout_us : columns->wait_timeout_us) {
     if (timeout_us < 0) timeout_us = std::numeric_limits<DurationUs>::max();

@@ -265,7 +265,8 @@ Status add_transaction(const Path& path, const v1::Transaction& transaction, Col
   // A value beyond the signed range exceeds every limit. It becomes the largest value, which validation refuses.
   constexpr auto kTimeoutMax = static_cast<std::uint64_t>(std::numeric_limits<DurationUs>::max());
   builder->begin(static_cast<std::uint8_t>(transaction.precedence()),
-                 static_cast<DurationUs>(std::min<std::uint64_t>(transaction.wait_timeout_us(), kTimeoutMax)));
+                 static_cast<DurationUs>(std::min<std::uint64_t>(transaction.wait_timeout_us(), kTimeoutMax)),
+                 transaction.expire_runs_else());
   for (int i = 0; i < transaction.guards_size(); ++i) {
     const Path guard_path = path.in("guards", i);
     Status status = check_guard_target(guard_path, transaction.guards(i));

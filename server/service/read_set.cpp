@@ -92,7 +92,7 @@ Status decode_beside_uploaded(const v1::ExecuteRequest& message, const DecodeCon
   // The transaction has only the read set. The decoder would refuse it as empty.
   if (status = check_head(transaction, 0); !status.ok()) return status;
   engine::ColumnsBuilder builder(columns, context.secret);
-  builder.begin(static_cast<std::uint8_t>(transaction.precedence()));
+  builder.begin(static_cast<std::uint8_t>(transaction.precedence()), 0, transaction.expire_runs_else());
   builder.begin_else();
   builder.end();
   return {};

@@ -47,6 +47,23 @@ class WaitTest(unittest.TestCase):
         self.assertLess(waited_ms, timeout_ms + 250)
         print(f"asked to wait {timeout_ms} ms, answered after {waited_ms:.1f} ms ({elapsed_ms:.0f} ms with the client)")
 
+    def test_else_runs_at_the_deadline(self):
+        """The pass of last tries: what `else` writes lets another one that is on its last try commit."""
+        give_up = {"guards": [wait_for("quota", 5)], "then": [add("quota", -5)], "wait_timeout_ms": 300,
+                   "expire_runs_else": True, "else": [add("gave up", 1), {"op": "get", "key": "quota"}, add("quota", 9)]}
+        line, = self.server.transactions(give_up)
+        self.assertEqual((line["outcome"], line["failed_guard"]), ("WAIT_EXPIRED", 0))
+        self.assertEqual([read["value"] for read in line["reads"]], [None])
+        self.assertGreaterEqual(line["return_us"] - line["invoke_us"], 300000)
+        self.assertEqual((self.server.value("gave up"), self.server.value("quota")), (1, 9))
+        now = {"wait_timeout_ms": 0, "guards": [wait_for("quota", 10)]}
+        expired, committed = self.server.transactions(
+            {**now, "expire_runs_else": True, "else": [add("quota", 3)], "then": []}, {**now, "then": [add("quota", -10)]})
+        self.assertEqual((expired["outcome"], committed["outcome"]), ("WAIT_EXPIRED", "COMMITTED"))
+        self.assertEqual((expired["batch"], expired["rank"] + 1), (committed["batch"], committed["rank"]))
+        self.assertEqual(committed["version"] - expired["version"], 1)
+        self.assertEqual(self.server.value("quota"), 2)
+
     def take_lease(self, length_us):
         return {"guards": [{"is": "time_after", "key": "lease", "when_false": "wait"}], "wait_timeout_ms": 30000,
                 "then": [{"op": "put", "key": "lease", "value": {"batch_time": True}}, add("lease", length_us)]}

@@ -41,6 +41,7 @@ class Judge:
         self._undo = []  # of the batch at hand: (rank, key, the cell before), in order
         self._class = (0, 0)  # of its transactions that never wait: the highest precedence so far, and its line
         self._cause = None  # why the transaction at hand was undone: field and index
+        self._expires = False  # a WAIT guard of the transaction at hand is false at its place
         self._latest_here = self._latest_before = (-1, 0)  # latest invocation at, and before, _place; and its line
 
     def judge(self, final_state=None):
@@ -77,10 +78,11 @@ class Judge:
             got = name(line["outcome"], reported)
             self.report(number, touched, f"expected {name(expected, failed)}, got {got}{self._explain(line, failed)}")
             execution = self._believe(line)
-        elif expected == "WAIT_EXPIRED":
-            self._check_deadline(number, line)
         else:
-            self._check_cause(number, touched, line)
+            if expected != "WAIT_EXPIRED":
+                self._check_cause(number, touched, line)
+            if self._expires or expected == "WAIT_EXPIRED":
+                self._check_deadline(number, line)
         self._compare_reads(number, line, execution.reads)
         wrote = bool(execution.writes)
         if wrote != (line["version"] is not None):
@@ -112,6 +114,8 @@ class Judge:
         """
         if line["outcome"] != "WAIT_EXPIRED" or first_false_of(line, self.state) == line["failed_guard"]:
             return False
+        if line.get("expire_runs_else"):  # its last try is at its place, in the pass of last tries
+            return False
         rank, after = line["rank"], {}
         undo = list(self._undo)
         found = False
@@ -139,16 +143,16 @@ class Judge:
     def _replay(self, line):
         """What the transaction must answer at this place: outcome, failed guard, and its execution."""
         execution = Execution(self.state, self._version_at(line), line["batch_time_us"])
-        self._cause = None
+        self._cause, self._expires = None, False
         try:
             failed = first_false(line["guards"], self.state, line["batch_time_us"])
             if failed is None:
                 execution.run(line["then"])
                 return "COMMITTED", None, execution
-            if line["guards"][failed].get("when_false", "fail") == "wait":
-                return "WAIT_EXPIRED", failed, execution
-            execution.run(line["else"])
-            return "GUARD_FAILED", failed, execution
+            self._expires = line["guards"][failed].get("when_false", "fail") == "wait"
+            if not self._expires or line.get("expire_runs_else"):
+                execution.run(line["else"])
+            return "WAIT_EXPIRED" if self._expires else "GUARD_FAILED", failed, execution
         except Undone as undone:
             self._cause = undone.args[1:]
             return undone.args[0], None, Execution(self.state, None, 0)
@@ -167,7 +171,8 @@ class Judge:
         try:
             if line["outcome"] == "COMMITTED":
                 execution.run(line["then"])
-            elif line["outcome"] == "GUARD_FAILED":
+            elif line["outcome"] == "GUARD_FAILED" or (line["outcome"] == "WAIT_EXPIRED" and
+                                                       line.get("expire_runs_else")):
                 execution.run(line["else"])
         except (Undone, VersionUnknown):
             pass

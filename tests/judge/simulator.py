@@ -48,24 +48,31 @@ class Simulator:
             still = [(p, line) for p, line in waiting if not self._decide(line, passes * len(batch) + p)]
             finished += [line for _, line in waiting if line["rank"] is not None]
             progress, waiting, passes = len(still) < len(waiting), still, passes + 1
-        for position, line in waiting:
-            if line["_deadline_us"] <= self.now_us:
-                line.update(outcome="WAIT_EXPIRED", rank=passes * len(batch) + position)
-                finished.append(line)
-            else:
+        last_tries = [(position, line) for position, line in waiting if line["_deadline_us"] <= self.now_us]
+        one_more = any(line.get("expire_runs_else") for _, line in last_tries)
+        for position, line in last_tries:
+            rank = passes * len(batch) + position
+            if not one_more or not self._decide(line, rank, last_try=bool(line.get("expire_runs_else"))):
+                line.update(outcome="WAIT_EXPIRED", rank=rank)
+            finished.append(line)
+        for _, line in waiting:
+            if line["outcome"] is None:
                 line.update(failed_guard=None)
-        self.next_version += passes * len(batch)
+        self.next_version += (passes + one_more) * len(batch)
         return finished
 
-    def _decide(self, line, rank):
+    def _decide(self, line, rank, last_try=False):
+        """Runs it. False: it has to wait. On its last try its else-operations run instead."""
         version = self.next_version + rank
         try:
             false = next((i for i, guard in enumerate(line["guards"]) if not self._true(guard)), None)
-            if false is not None and line["guards"][false]["when_false"] == "wait":
+            waits = false is not None and line["guards"][false]["when_false"] == "wait"
+            if waits and not last_try:
                 line["failed_guard"] = false
                 return False
             reads, writes = self._apply(line["then" if false is None else "else"], version)
-            line.update(outcome="COMMITTED" if false is None else "GUARD_FAILED", failed_guard=false, reads=reads)
+            outcome = "COMMITTED" if false is None else "WAIT_EXPIRED" if waits else "GUARD_FAILED"
+            line.update(outcome=outcome, failed_guard=false, reads=reads)
             line["version"] = version if writes else None
             self.pairs.update((key, (value, version)) for key, value in writes.items())
         except OverflowError:
@@ -203,7 +210,8 @@ def random_transaction(rng, keys):
         return done
 
     return {"guards": [guard() for _ in range(rng.randrange(3))], "then": operations(), "else": operations(),
-            "precedence": rng.randrange(2), "wait_timeout_ms": rng.choice([0, 3, 10])}
+            "precedence": rng.randrange(2), "wait_timeout_ms": rng.choice([0, 3, 10]),
+            "expire_runs_else": rng.random() < 0.4}
 
 
 def random_history(seed, batches=30):

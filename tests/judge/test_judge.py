@@ -152,6 +152,43 @@ class JudgeTest(unittest.TestCase):
         self.assert_rejected(simulator, r"gave up waiting 10000 us after it was admitted; its time is 20 ms",
                              [{**line, "wait_timeout_ms": 2 * line["wait_timeout_ms"]} for line in simulator.lines])
 
+    def test_expiry_runs_else(self):
+        simulator = Simulator({"a": 0})
+        simulator.run({"then": [get("a")]},  # so that the stamp of the first batch is known
+                      {"guards": [at_least("a", 5, "wait")], "then": [], "else": [add("missed", 1), get("a")],
+                       "wait_timeout_ms": 3, "expire_runs_else": True})
+        for _ in range(3):
+            simulator.run({"then": [get("missed")]})
+        expired = next(line for line in simulator.lines if line["outcome"] == "WAIT_EXPIRED")
+        self.assertEqual([expired["reads"][0]["value"], simulator.pairs["missed"][0]], [0, 1])
+        at = simulator.lines.index(expired)
+        for message, change in [("expected WAIT_EXPIRED by guard 0, got GUARD_FAILED", {"outcome": "GUARD_FAILED"}),
+                                ("it wrote something, but has version None", {"version": None}),
+                                ("expected 1 reads, got 0", {"reads": []}),
+                                ("it wrote nothing, but has version", {"expire_runs_else": False, "reads": []}),
+                                ("gave up waiting 4000 us after it was admitted", {"wait_timeout_ms": 9})]:
+            self.assert_rejected(simulator, message, self.changed(simulator, at, **change))
+
+    def test_last_tries_see_one_another(self):
+        """What the else-operations of one write lets the other one commit in the same pass."""
+        simulator = Simulator({"a": 0})
+        simulator.run({"guards": [at_least("a", 5, "wait")], "then": [], "else": [put("a", 5)],
+                       "expire_runs_else": True}, {"guards": [at_least("a", 5, "wait")], "then": [add("a", -1)]})
+        self.assertEqual([(line["outcome"], line["rank"]) for line in simulator.lines],
+                         [("WAIT_EXPIRED", 2), ("COMMITTED", 3)])
+        lines = self.changed(simulator, 1, outcome="WAIT_EXPIRED", failed_guard=0, version=None)
+        self.assert_rejected(simulator, "expected COMMITTED, got WAIT_EXPIRED by guard 0", lines)
+
+    def test_expiry_with_else_that_overflows(self):
+        simulator = Simulator({"a": 0, "full": (1 << 63) - 1})
+        simulator.run({"then": [get("a")]},
+                      {"guards": [at_least("a", 5, "wait")], "then": [], "else": [add("full", 1)],
+                       "wait_timeout_ms": 2, "expire_runs_else": True})
+        for _ in range(2):
+            simulator.run({"then": [get("a")]})
+        at = next(i for i, line in enumerate(simulator.lines) if line["outcome"] == "OVERFLOW")
+        self.assert_rejected(simulator, "gave up waiting", self.changed(simulator, at, wait_timeout_ms=7))
+
     def test_wait_commits_later(self):
         simulator = Simulator({"a": 0})
         simulator.run({"guards": [at_least("a", 5, "wait")], "then": [add("a", -5)], "wait_timeout_ms": 100})

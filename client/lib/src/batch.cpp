@@ -62,6 +62,11 @@ std::uint64_t Batch::Columns::transaction_wait_timeout_us(int t) const {
   return message.wait_timeout_us_size() == 0 ? 0 : message.wait_timeout_us(t);
 }
 
+bool Batch::Columns::transaction_expire_runs_else(int t) const {
+  const std::string& column = message.expire_runs_else();
+  return !column.empty() && column[static_cast<std::size_t>(t)] != 0;
+}
+
 void Batch::Columns::report(const char* problem) {
   if (misuse.empty()) misuse = "transaction " + std::to_string(size()) + " of the batch: " + problem;
 }
@@ -151,6 +156,7 @@ void Batch::begin(const TransactionOptions& options) {
   c.in_else = false;
   c.precedence = options.precedence;
   c.wait_timeout_us = options.wait_timeout_us;
+  c.expire_runs_else = options.expire_runs_else;
   c.list_begin = c.message.operation_key_size();
 }
 
@@ -284,6 +290,7 @@ void Batch::end() {
   if (has_else || !else_ends->empty()) else_ends->Add(operations);
   append_optional(c.message.mutable_precedence(), static_cast<std::size_t>(index), c.precedence);
   append_optional(c.message.mutable_wait_timeout_us(), index, c.wait_timeout_us, std::uint64_t{0});
+  append_optional(c.message.mutable_expire_runs_else(), static_cast<std::size_t>(index), c.expire_runs_else ? 1 : 0);
 }
 
 std::size_t Batch::size() const { return static_cast<std::size_t>(columns_->size()); }

@@ -22,6 +22,7 @@ struct Batch::Columns {
   bool in_else = false;         // after otherwise()
   std::uint8_t precedence = 0;  // of the open transaction
   std::uint64_t wait_timeout_us = 0;
+  bool expire_runs_else = false;
   int list_begin = 0;          // first operation of the open list
   std::uint32_t then_end = 0;  // of the open transaction, set if in_else
   std::uint32_t keys = 0;
@@ -38,6 +39,7 @@ struct Batch::Columns {
   std::string_view range_to(std::uint32_t i) const;
   std::uint8_t transaction_precedence(int t) const;
   std::uint64_t transaction_wait_timeout_us(int t) const;
+  bool transaction_expire_runs_else(int t) const;
 
   void report(const char* problem);  // keeps the first problem
   void check_open();

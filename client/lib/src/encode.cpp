@@ -113,6 +113,7 @@ void set_transaction(const Batch::Columns& c, int t, v1::Transaction* out, std::
   for (int o = index(m.then_ends(t)); o < index(c.else_end(t)); ++o) set_operation(c, o, out->add_else_());
   out->set_precedence(c.transaction_precedence(t));
   out->set_wait_timeout_us(c.transaction_wait_timeout_us(t));
+  out->set_expire_runs_else(c.transaction_expire_runs_else(t));
 }
 
 void set_transactions(const Batch::Columns& c, v1::TransactionRows* out) {

@@ -135,6 +135,7 @@ void append_transaction(const Batch::Columns& c, int t, std::string* out) {
   } else {
     append_field("wait_timeout_ms", static_cast<double>(wait_us) / 1000, out);
   }
+  if (c.transaction_expire_runs_else(t)) out->append(", \"expire_runs_else\": true");
   const auto then_end = c.message.then_ends(t);
   append_list("guards", c.guard_begin(t), c.message.guard_ends(t), out, [&](int g) { append_guard(c, g, out); });
   append_list("then", c.then_begin(t), then_end, out, [&](int o) { append_operation(c, o, out); });

@@ -16,8 +16,8 @@ struct OperationRange {
   std::uint32_t begin, end;
 };
 inline OperationRange operations_run(const TransactionColumns& columns, const BatchResults& results, std::uint32_t t) {
-  const bool in_else = results.outcome[t] == static_cast<std::uint8_t>(Outcome::guard_failed);
-  if (in_else) return {columns.then_end[t], columns.else_end[t]};
+  const auto outcome = static_cast<Outcome>(results.outcome[t]);
+  if (columns.ran_else(t, outcome)) return {columns.then_end[t], columns.else_end[t]};
   return {columns.then_begin(t), columns.then_end[t]};
 }
 

@@ -227,7 +227,7 @@ void PartitionedHost::finish() {
   SerialRun run(shared_->batch, shared_->results, shared_->order, b.waiting);
   run.skip_first(memory_.close(b.waiting, b.report));
   b.access->open(b.columns, *b.resolver, b.store, b.results, b.before);
-  b.results->passes = run.finish(b.expires.data(), b.access->run());
+  b.results->passes = run.finish(b.expires.data(), b.columns.expire_runs_else.data(), b.access->run());
   b.results->next_version = b.header.first_version + std::uint64_t{b.results->passes} * b.columns.size();
   b.rank_order->sort(*b.results, b.results->passes <= 1 && b.order.empty());
   b.books->begin_shares(b.writes, *b.store, team_->size(), b.collected);

@@ -9,7 +9,7 @@
 // that it may touch before it takes its ticket.
 //
 // Passes. Postponed transactions wait for the next pass, as in the specification (docs/transactions.md, sections 7.2
-// and 7.5). A pass finishes one precedence class before it begins the next, with a barrier in between. The passes end
+// and 7.6). A pass finishes one precedence class before it begins the next, with a barrier in between. The passes end
 // when no transaction waits, when a pass has finished none, or when the ranges are used up. Each range that wasted
 // tickets have used up leaves one pass less. If a pass has finished none, nothing was written in it. So the guards that
 // postponed transactions are still false after it.

@@ -74,6 +74,7 @@ class TransactionText {
     rest_ms[0] = '.';
     return "{\"precedence\": " + std::to_string(columns_.precedence[t]) +
            ", \"wait_timeout_ms\": " + std::to_string(wait_us / 1000) + rest_ms +
+           (columns_.expire_runs_else[t] != 0 ? ", \"expire_runs_else\": true" : "") +
            list("guards", columns_.guard_begin(t), columns_.guard_end[t], &TransactionText::guard) +
            list("then", columns_.then_begin(t), columns_.then_end[t], &TransactionText::operation) +
            list("else", columns_.then_end[t], columns_.else_end[t], &TransactionText::operation) + "}\n";

@@ -97,7 +97,7 @@ void HotKeyWatch::note_transaction(const engine::TransactionColumns& columns, co
   if (outcome == engine::Outcome::postponed) return note_guard(KeyUse::wait, columns, failed, weight, secret);
   const bool guard_was_false = outcome == engine::Outcome::guard_failed || outcome == engine::Outcome::wait_expired;
   if (guard_was_false) note_guard(KeyUse::failed_guard, columns, failed, weight, secret);
-  if (outcome == engine::Outcome::guard_failed || failed_in == engine::FailedIn::else_ops) {
+  if (columns.ran_else(t, outcome) || failed_in == engine::FailedIn::else_ops) {
     note_ops(columns, columns.then_end[t], columns.else_end[t], secret);
   } else if (failed_in != engine::FailedIn::guards) {
     note_ops(columns, columns.then_begin(t), columns.then_end[t], secret);

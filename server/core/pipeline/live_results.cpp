@@ -56,11 +56,9 @@ void LiveSlice::visit_item(const LiveItem& item, ResultVisitor* visitor) const {
   visitor->transaction(result);
   if (result.outcome == Outcome::committed) {
     visit_reads(columns.then_begin(t), columns.then_end[t], visitor);
-  } else if (result.outcome == Outcome::guard_failed) {
+  } else if (result.outcome == Outcome::guard_failed || result.outcome == Outcome::wait_expired) {
     visit_guard_value(t, visitor);
-    visit_reads(columns.then_end[t], columns.else_end[t], visitor);
-  } else if (result.outcome == Outcome::wait_expired) {
-    visit_guard_value(t, visitor);
+    if (columns.ran_else(t, result.outcome)) visit_reads(columns.then_end[t], columns.else_end[t], visitor);
   }
 }
 

@@ -164,7 +164,8 @@ void Upload::reclaim(TransactionColumns* transaction) {
   TransactionColumns& c = columns_;
   c = std::move(*transaction);
   transaction->clear();
-  c.precedence.clear(), c.wait_timeout_us.clear(), c.guard_end.clear(), c.then_end.clear(), c.else_end.clear();
+  c.precedence.clear(), c.wait_timeout_us.clear(), c.expire_runs_else.clear();
+  c.guard_end.clear(), c.then_end.clear(), c.else_end.clear();
   c.key_id.resize(keys()), c.key_end.resize(keys()), c.key_bytes.resize(c.key_end.empty() ? 0 : c.key_end.back());
   c.guard_kind.resize(keys()), c.guard_on_false.resize(keys()), c.guard_key.resize(keys());
   c.guard_other.resize(keys()), c.guard_operand.resize(keys());

@@ -33,7 +33,7 @@ void add_transfer(Batch* batch, std::string_view from, std::string_view to, std:
 
 // Every kind of guard, operation and operand.
 void add_everything(Batch* batch) {
-  batch->begin({.precedence = 3, .wait_timeout_us = 1500});
+  batch->begin({.precedence = 3, .wait_timeout_us = 1500, .expire_runs_else = true});
   const Key a = batch->key("a");
   const Key b = batch->key("bb");
   batch->guard_exists(a);
@@ -72,6 +72,7 @@ TEST(Batch, PlainTransfersLeaveOptionalColumnsEmpty) {
   EXPECT_EQ(c.else_ends_size(), 0);
   EXPECT_TRUE(c.precedence().empty());
   EXPECT_EQ(c.wait_timeout_us_size(), 0);
+  EXPECT_TRUE(c.expire_runs_else().empty());
   EXPECT_TRUE(c.guard_on_false().empty());
   EXPECT_EQ(c.guard_other_key_size(), 0);
   EXPECT_TRUE(c.operation_operand().empty());
@@ -92,6 +93,7 @@ TEST(Batch, OptionalColumnsAreFilledInFromTheFirstTransactionOn) {
   EXPECT_EQ(c.precedence(), "\0\3\0"sv);
   ASSERT_EQ(c.wait_timeout_us_size(), 3);
   EXPECT_EQ(c.wait_timeout_us(1), 1500u);
+  EXPECT_EQ(c.expire_runs_else(), "\0\1\0"sv);
   EXPECT_EQ(c.guard_on_false(), "\0\0\1\0\0\0\1\0\0\0\1\0"sv);
   ASSERT_EQ(c.guard_other_key_size(), 12);
   EXPECT_EQ(c.guard_other_key(0), 0xFFFFFFFFu);
@@ -132,6 +134,8 @@ TEST(Batch, RowsSayTheSame) {
   const v1::Transaction& t = request.rows().transactions(1);
   EXPECT_EQ(t.precedence(), 3u);
   EXPECT_EQ(t.wait_timeout_us(), 1500u);
+  EXPECT_TRUE(t.expire_runs_else());
+  EXPECT_FALSE(request.rows().transactions(0).expire_runs_else());
   ASSERT_EQ(t.guards_size(), 10);
   EXPECT_EQ(t.guards(1).on_false(), v1::ON_FALSE_WAIT);
   EXPECT_EQ(t.guards(2).integer(), -5);

@@ -42,7 +42,7 @@ TEST(History, EveryPrintableCharacterOfAKeyComesBack) {
 
 TEST(History, ATransactionIsWrittenAsItWasSent) {
   Batch batch;
-  batch.begin({.precedence = 2, .wait_timeout_us = 2500});
+  batch.begin({.precedence = 2, .wait_timeout_us = 2500, .expire_runs_else = true});
   const Key a = batch.key("a");
   const Key b = batch.key("b\"");
   batch.guard_exists(a);
@@ -77,7 +77,7 @@ TEST(History, ATransactionIsWrittenAsItWasSent) {
   append_history(batch, results, 0, context, &out);
   EXPECT_EQ(parse_line(out), Json::parse(R"json({
     "session": null, "request": 4, "index": 0, "attempts": 3, "invoke_us": 500, "return_us": null,
-    "precedence": 2, "wait_timeout_ms": 2.5,
+    "precedence": 2, "wait_timeout_ms": 2.5, "expire_runs_else": true,
     "guards": [{"is": "exists", "key": "a", "when_false": "fail"},
                {"is": "le", "key": "a", "value": 9, "when_false": "wait"},
                {"is": "eq", "key": "a", "other": "b\"", "when_false": "fail"},

@@ -24,7 +24,7 @@ Json read_back(const std::string& line) {
 }
 
 TEST(TransactionJson, WhatIsWrittenCanBeRead) {
-  const std::string line = R"json({"precedence": 2, "wait_timeout_ms": 250,
+  const std::string line = R"json({"precedence": 2, "wait_timeout_ms": 250, "expire_runs_else": true,
     "guards": [{"is": "exists", "key": "a", "when_false": "fail"}, {"is": "absent", "key": "b", "when_false": "wait"},
                {"is": "ge", "key": "a", "value": -9, "when_false": "fail"},
                {"is": "ne", "key": "a", "other": {"b64": "AP8="}, "when_false": "fail"},
@@ -199,6 +199,7 @@ TEST(TransactionJson, ErrorsNameTheField) {
       {R"({"then": [{"op": "put", "key": "a", "value": {"b64": "?"}}]})", "with base64 in it"},
       {R"({"precedence": 256, "then": []})", "\"precedence\" is not an integer from 0 to 255: 256"},
       {R"({"wait_timeout_ms": -1, "then": []})", "\"wait_timeout_ms\""},
+      {R"({"expire_runs_else": 1, "then": []})", "\"expire_runs_else\" is not true or false: 1"},
   };
   for (const auto& [line, expected] : cases) {
     Batch batch;

@@ -336,6 +336,60 @@ TEST_F(DatabaseEdgesTest, DeadlinesAreMetAfterARestartWithTheWallClockBehind) {
   EXPECT_EQ(sink->outcome(0), Outcome::wait_expired);
 }
 
+class DatabaseExpiryTest : public DatabaseEdgesTest {
+ protected:
+  // Takes 10 of `a`. If it waits in vain, it adds 1 to `gave up`, and 20 to `b`.
+  static Build take_or_give_up(DurationUs wait_us) {
+    return [=](engine::ColumnsBuilder& b) {
+      b.begin(0, wait_us, true);
+      const std::uint32_t a = b.key("a");
+      b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, a, 10);
+      b.op(engine::OpKind::add, a, engine::Operand::integer, -10);
+      b.begin_else();
+      b.op(engine::OpKind::add, b.key("gave up"), engine::Operand::integer, 1);
+      b.op(engine::OpKind::add, b.key("b"), engine::Operand::integer, 20);
+      b.end();
+    };
+  }
+};
+
+TEST_F(DatabaseExpiryTest, ElseRunsAtTheDeadline) {
+  const auto sink = run(take_or_give_up(3 * kSecond));
+  const auto other = run(withdraw("b", 20, 60 * kSecond));
+  sim.scheduler.run_for(3 * kSecond - 1000);
+  EXPECT_FALSE(sink->ended());
+  EXPECT_EQ(integer("gave up"), 0);
+  sim.scheduler.run_for(1000);
+  ASSERT_TRUE(sink->done);
+  EXPECT_EQ(sink->outcome(0), Outcome::wait_expired);
+  EXPECT_TRUE(sink->at(0).result.version.has_value());
+  EXPECT_EQ(integer("gave up"), 1);
+  // What it wrote has woken the other one, which was not on its last try, for the next batch.
+  ASSERT_TRUE(other->done);
+  EXPECT_EQ(other->outcome(0), Outcome::committed);
+  EXPECT_EQ(other->at(0).result.batch, sink->at(0).result.batch + 1);
+  reopen();
+  EXPECT_EQ(integer("gave up"), 1);
+  EXPECT_EQ(integer("b"), 0);
+}
+
+TEST_F(DatabaseExpiryTest, ElseDoesNotRunIfItCommitsBefore) {
+  const auto sink = run(take_or_give_up(3 * kSecond));
+  run(add("a", 10));
+  ASSERT_TRUE(sink->done);
+  EXPECT_EQ(sink->outcome(0), Outcome::committed);
+  sim.scheduler.run_for(10 * kSecond);
+  EXPECT_EQ(integer("gave up"), 0);
+}
+
+TEST_F(DatabaseExpiryTest, ElseDoesNotRunAfterARestart) {
+  const auto sink = run(take_or_give_up(3 * kSecond));
+  reopen();
+  sim.scheduler.run_for(10 * kSecond);
+  EXPECT_EQ(integer("gave up"), 0);
+  EXPECT_FALSE(sink->done);
+}
+
 class DatabaseTimesTest : public DatabaseEdgesTest {
  protected:
   // Takes the lease, as soon as it is over, for the length.

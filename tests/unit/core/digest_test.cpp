@@ -25,6 +25,7 @@ struct Transfer {
   std::int64_t amount = 5;
   std::uint8_t precedence = 1;
   DurationUs wait_timeout_us = 1000;
+  bool expire_runs_else = false;
   OnFalse on_false = OnFalse::wait;
   GuardKind guard = GuardKind::greater_equal;
   std::string range_to = "b";
@@ -34,7 +35,7 @@ struct Transfer {
 
   void add_to(TransactionColumns* columns) const {
     ColumnsBuilder builder(columns, kSecret);
-    builder.begin(precedence, wait_timeout_us);
+    builder.begin(precedence, wait_timeout_us, expire_runs_else);
     if (unused_keys) {
       builder.key("nobody");
       builder.value("nothing");
@@ -96,6 +97,9 @@ TEST(DigestTest, EveryPartCounts) {
       [](Transfer* t) { t->amount = 6; },
       [](Transfer* t) { t->precedence = 0; },
       [](Transfer* t) { t->wait_timeout_us = 1001; },
+      [](Transfer* t) { t->wait_timeout_us = 0; },
+      [](Transfer* t) { t->expire_runs_else = true; },
+      [](Transfer* t) { t->wait_timeout_us = 0, t->expire_runs_else = true; },
       [](Transfer* t) { t->on_false = OnFalse::fail; },
       [](Transfer* t) { t->guard = GuardKind::greater; },
       [](Transfer* t) { t->range_to = ""; },

@@ -106,7 +106,7 @@ void compare_results(const TransactionColumns& columns, const BatchResults& a, c
   if (!comparison->difference().empty()) return;
   for (std::uint32_t t = 0; t < columns.size(); ++t) {
     const auto outcome = static_cast<Outcome>(a.outcome[t]);
-    if (outcome != Outcome::committed && outcome != Outcome::guard_failed) continue;  // nothing ran, or it was undone
+    if (outcome != Outcome::committed && !columns.ran_else(t, outcome)) continue;  // nothing ran, or it was undone
     const OperationRange ran = operations_run(columns, a, t);
     for (std::uint32_t op = ran.begin; op < ran.end; ++op) {
       comparison->equal("flags of operation", op, a.op_flags[op], b.op_flags[op]);
@@ -155,7 +155,11 @@ void compare_state(const TransactionColumns& columns, const Engine& a, const Eng
 class Chain {
  public:
   Chain(const Ground& ground, std::uint64_t seed, Coverage* coverage)
-      : ground_(ground), random_(seed), batches_(&random_, draw_shape(ground, &random_)), coverage_(*coverage) {
+      : ground_(ground),
+        random_(seed),
+        last_tries_(~seed),
+        batches_(&random_, draw_shape(ground, &random_)),
+        coverage_(*coverage) {
     EngineOptions options;
     options.strategy = "serial";
     options.secret = kSecret;
@@ -220,6 +224,9 @@ class Chain {
     batches_.generate(&builder_, n, header_.first_version);
     Column<std::uint8_t> expires(n);
     for (std::uint8_t& is_last : expires) is_last = random_.chance(0.5) ? 1 : 0;
+    if (last_tries_.chance(0.1)) {
+      for (std::uint8_t& runs_else : columns_.expire_runs_else) runs_else = last_tries_.chance(0.3) ? 1 : 0;
+    }
     for (Side* side : {&serial_, &other_}) {
       side->status = side->engine->execute(header_, columns_, expires, &side->results, &side->writes);
     }
@@ -288,7 +295,7 @@ class Chain {
   }
 
   const Ground& ground_;
-  Random random_;
+  Random random_, last_tries_;
   EdgeBatches batches_;
   Coverage& coverage_;
   Side serial_, other_;

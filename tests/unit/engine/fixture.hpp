@@ -42,11 +42,16 @@ class Bench {
   }
 
   // Adds a transaction: `body` fills its guards and operations.
-  void add(const std::function<void(ColumnsBuilder&)>& body, std::uint8_t precedence = 0, bool last = false) {
-    builder.begin(precedence);
+  void add(const std::function<void(ColumnsBuilder&)>& body, std::uint8_t precedence = 0, bool last = false,
+           bool expire_runs_else = false) {
+    builder.begin(precedence, 0, expire_runs_else);
     body(builder);
     builder.end();
     expires.push_back(last ? 1 : 0);
+  }
+  // Adds one that is on its last try.
+  void add_last(const std::function<void(ColumnsBuilder&)>& body, bool expire_runs_else = true) {
+    add(body, 0, true, expire_runs_else);
   }
 
   // Runs the transactions that were added since the last run, with versions from `first_version` on.

@@ -312,6 +312,7 @@ v1::TransactionColumns compact_columns() {
   message.clear_else_ends();
   message.clear_precedence();
   message.clear_wait_timeout_us();
+  message.clear_expire_runs_else();
   message.clear_key_ends();
   message.set_key_length(4);
   message.clear_guard_on_false();
@@ -339,6 +340,7 @@ TEST(DecodeColumns, RefusesRaggedColumns) {
                         Case{"columns.else_ends", [](auto* m) { m->add_else_ends(2); }},
                         Case{"columns.precedence", [](auto* m) { m->set_precedence("x"); }},
                         Case{"columns.wait_timeout_us", [](auto* m) { m->add_wait_timeout_us(1); }},
+                        Case{"columns.expire_runs_else", [](auto* m) { m->set_expire_runs_else("x"); }},
                         Case{"columns.guard_key", [](auto* m) { m->mutable_guard_key()->RemoveLast(); }},
                         Case{"columns.guard_other_key", [](auto* m) { m->add_guard_other_key(0); }},
                         Case{"columns.operation_value", [](auto* m) { m->add_operation_value(1); }},
@@ -369,6 +371,9 @@ TEST(DecodeColumns, RefusesBadValues) {
   message.add_wait_timeout_us(~std::uint64_t{0});
   message.add_wait_timeout_us(0);
   EXPECT_EQ(try_decode(message).violation()->setting, "--wait-timeout-max");
+  message = compact_columns();
+  message.set_expire_runs_else(std::string{'\1', '\2'});
+  expect_refused(try_decode(message), "transactions[1].expire_runs_else", "0 or 1", "2");
 }
 
 TEST(DecodeColumns, AnOperandNamesAnEarlierGetOfItsListAndNothingElse) {

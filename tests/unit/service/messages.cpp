@@ -126,6 +126,7 @@ v1::TransactionRows random_rows(Generator* generator, int transactions) {
     v1::Transaction* transaction = rows.add_transactions();
     transaction->set_precedence(static_cast<std::uint32_t>(below(generator, 256)));
     transaction->set_wait_timeout_us(below(generator, 1000000));
+    transaction->set_expire_runs_else(below(generator, 2) == 1);
     for (std::uint64_t g = below(generator, 4); g > 0; --g) random_guard(generator, transaction->add_guards());
     random_list(generator, 1 + below(generator, 4), transaction->mutable_then());
     random_list(generator, below(generator, 3), transaction->mutable_else_());
@@ -140,6 +141,7 @@ v1::TransactionColumns to_message(const engine::TransactionColumns& c) {
   copy(c.else_end, m.mutable_else_ends());
   copy(c.precedence, m.mutable_precedence());
   copy(c.wait_timeout_us, m.mutable_wait_timeout_us());
+  copy(c.expire_runs_else, m.mutable_expire_runs_else());
   copy(c.key_end, m.mutable_key_ends());
   copy(c.key_bytes, m.mutable_key_bytes());
   copy(c.guard_kind, m.mutable_guard_kind());
@@ -161,11 +163,12 @@ v1::TransactionColumns to_message(const engine::TransactionColumns& c) {
 }
 
 bool equal(const engine::TransactionColumns& a, const engine::TransactionColumns& b) {
-  return a.precedence == b.precedence && a.wait_timeout_us == b.wait_timeout_us && a.guard_end == b.guard_end &&
-         a.then_end == b.then_end && a.else_end == b.else_end && a.key_id == b.key_id && a.key_end == b.key_end &&
-         a.key_bytes == b.key_bytes && a.guard_kind == b.guard_kind && a.guard_on_false == b.guard_on_false &&
-         a.guard_key == b.guard_key && a.guard_other == b.guard_other && a.guard_operand == b.guard_operand &&
-         a.op_kind == b.op_kind && a.op_operand == b.op_operand && a.op_key == b.op_key && a.op_value == b.op_value &&
+  return a.precedence == b.precedence && a.wait_timeout_us == b.wait_timeout_us &&
+         a.expire_runs_else == b.expire_runs_else && a.guard_end == b.guard_end && a.then_end == b.then_end &&
+         a.else_end == b.else_end && a.key_id == b.key_id && a.key_end == b.key_end && a.key_bytes == b.key_bytes &&
+         a.guard_kind == b.guard_kind && a.guard_on_false == b.guard_on_false && a.guard_key == b.guard_key &&
+         a.guard_other == b.guard_other && a.guard_operand == b.guard_operand && a.op_kind == b.op_kind &&
+         a.op_operand == b.op_operand && a.op_key == b.op_key && a.op_value == b.op_value &&
          a.range_from_end == b.range_from_end && a.range_to_end == b.range_to_end && a.range_limit == b.range_limit &&
          a.range_bytes == b.range_bytes && a.value_end == b.value_end && a.value_bytes == b.value_bytes;
 }

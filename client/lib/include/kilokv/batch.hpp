@@ -43,6 +43,7 @@ struct TransactionOptions {
   std::uint8_t precedence = 0;  // within a pass of a batch, lower numbers run first
   std::uint64_t wait_timeout_us =
       0;  // microseconds that a guard with OnFalse::wait may wait; 0: it waits only within its batch
+  bool expire_runs_else = false;  // if it waits in vain, its else-operations run. Its outcome is still wait_expired
 };
 
 class Batch {

@@ -15,7 +15,7 @@ using engine::OpKind;
 TEST(BatchText, HoldsTheStateAndTheTransactions) {
   engine::TransactionColumns columns;
   engine::ColumnsBuilder b(&columns, engine::KeyHashSecret{});
-  b.begin(1, 2500);
+  b.begin(1, 2500, true);
   b.guard(engine::GuardKind::greater_equal, engine::OnFalse::wait, b.key("a\"\\"), 7);
   b.guard(engine::GuardKind::less, engine::OnFalse::fail, b.key("a"), 0, b.key("b"));
   b.range_guard(engine::GuardKind::range_unchanged, engine::OnFalse::fail, "a", "", 9);
@@ -46,7 +46,7 @@ TEST(BatchText, HoldsTheStateAndTheTransactions) {
 {"key": "b", "value": -1, "version": 6}
 {"key": "c", "value": null, "version": 7}
 )"
-      R"({"precedence": 1, "wait_timeout_ms": 2.500, "guards": [)"
+      R"({"precedence": 1, "wait_timeout_ms": 2.500, "expire_runs_else": true, "guards": [)"
       R"({"is": "ge", "key": "a\"\\", "value": 7, "when_false": "wait"}, )"
       R"({"is": "lt", "key": "a", "other": "b", "when_false": "fail"}, )"
       R"({"is": "range_unchanged", "from": "a", "to": "", "version": 9, "when_false": "fail"}, )"

@@ -62,9 +62,10 @@ class ByteValues : public engine::Engine {
   engine::ExecutionReport report_;
 };
 
-// A batch of five transactions, results filled by hand:
+// A batch of six transactions, results filled by hand:
 //   0 committed: gets x and y, adds, gets y again (its own write), reads a range
 //   1 guard failed: else-gets y       2 wait expired       3 overflow       4 a range guard failed
+//   5 wait expired, with expire_runs_else: else-adds x, gets y
 class LiveResultsTest : public testing::Test {
  protected:
   LiveResultsTest() {
@@ -75,6 +76,7 @@ class LiveResultsTest : public testing::Test {
     decide(2, Outcome::wait_expired, FailedIn::guards, 0, false);
     decide(3, Outcome::overflow, FailedIn::then_ops, 0, false);
     decide(4, Outcome::guard_failed, FailedIn::guards, 0, false);
+    decide(5, Outcome::wait_expired, FailedIn::guards, 0, true);
     fill_reads();
   }
 
@@ -109,6 +111,13 @@ class LiveResultsTest : public testing::Test {
     builder.range_guard(GuardKind::range_unchanged, OnFalse::fail, "a", "b", 3);
     builder.op(OpKind::get, builder.key("never"));
     builder.end();
+    builder.begin(0, 100, true);
+    builder.guard(GuardKind::greater, OnFalse::wait, builder.key("z"), 5);
+    builder.op(OpKind::get, builder.key("never"));
+    builder.begin_else();
+    builder.op(OpKind::add, builder.key("x"), Operand::integer, 1);
+    builder.op(OpKind::get, builder.key("y"));
+    builder.end();
   }
 
   void decide(std::size_t t, Outcome outcome, FailedIn failed_in, std::uint32_t failed_index, bool wrote) {
@@ -133,7 +142,8 @@ class LiveResultsTest : public testing::Test {
     results_.pair_flags.assign({0, BatchResults::kOwnWrite});
     results_.guard_cell[1] = bytes;
     results_.op_cell[columns_.else_end[1] - 1] = five;
-    results_.guard_cell[2] = {static_cast<std::uint64_t>(-3), make_tag(8, ValueType::integer)};
+    results_.op_cell[columns_.else_end[5] - 1] = five;
+    results_.guard_cell[5] = results_.guard_cell[2] = {static_cast<std::uint64_t>(-3), make_tag(8, ValueType::integer)};
   }
 
   ExecutedBatch batch() const { return {&columns_, &results_, &engine_, {20, 777, 1000}}; }
@@ -150,16 +160,18 @@ const char* const kGuardFailed =
     " outcome=2 failed=1:1 batch=20/20 rank=11 time=777 version=1011 guard y=2:0:value 2@71 read1 y=1:5:@70";
 
 TEST_F(LiveResultsTest, ShowsARunOfTransactions) {
-  const LiveSlice slice(batch(), 0, 5, 100);
-  EXPECT_EQ(slice.size(), 5u);
+  const LiveSlice slice(batch(), 0, 6, 100);
+  EXPECT_EQ(slice.size(), 6u);
   const std::vector<std::string> lines = lines_of(slice);
-  ASSERT_EQ(lines.size(), 5u);
+  ASSERT_EQ(lines.size(), 6u);
   EXPECT_EQ(lines[0], std::string("100") + kCommitted);
   EXPECT_EQ(lines[1], std::string("101") + kGuardFailed);
   EXPECT_EQ(lines[2], "102 outcome=3 failed=1:0 batch=20/20 rank=12 time=777 version=null guard z=1:-3:@8");
   EXPECT_EQ(lines[3], "103 outcome=4 failed=2:0 batch=20/20 rank=13 time=777 version=null");
   EXPECT_EQ(lines[4],
             "104 outcome=2 failed=1:0 batch=20/20 rank=14 time=777 version=null");  // a range has no value to show
+  EXPECT_EQ(lines[5],
+            "105 outcome=3 failed=1:0 batch=20/20 rank=15 time=777 version=1015 guard z=1:-3:@8 read1 y=1:5:@70");
 }
 
 TEST_F(LiveResultsTest, ShowsChosenTransactionsWithTheirOwnIndexAndAdmission) {

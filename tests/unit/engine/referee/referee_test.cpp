@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <string>
+#include <utility>
 
 #include "tests/unit/engine/harness.hpp"
 #include "tests/unit/engine/referee/referee_scenario.hpp"
@@ -395,6 +396,44 @@ TEST(left_over_on_its_last_try_and_not_are_told_apart) {
   EXPECT_TRUE(caught(scenario, "transaction 0 (rank 320): outcome: expected WAIT_EXPIRED, got POSTPONED"));
   scenario.expires[0] = 0;
   EXPECT_TRUE(caught(scenario, "transaction 1 (rank 321): outcome: expected POSTPONED, got WAIT_EXPIRED"));
+}
+
+// The first one expires, and its else-operations let the second one commit in the pass of last tries.
+TEST(tampered_last_tries_are_caught) {
+  RefereeScenario scenario;
+  ColumnsBuilder& b = scenario.builder;
+  b.begin(0, 0, true);
+  b.guard(GuardKind::exists, OnFalse::wait, b.key("nobody"), 0);
+  b.begin_else();
+  b.op(OpKind::add, b.key("gave up"), Operand::integer, 1);
+  b.end();
+  b.begin();
+  b.guard(GuardKind::exists, OnFalse::wait, b.key("gave up"), 0);
+  b.op(OpKind::get, b.key("gave up"));
+  b.end();
+  scenario.execute();
+  const auto says = [&](const std::string& expected) {
+    const std::string message = scenario.check().message();
+    EXPECT_TRUE(message.find(expected) != std::string::npos);
+    if (message.find(expected) == std::string::npos) std::fprintf(stderr, "%s\n", message.c_str());
+  };
+  EXPECT_EQ(scenario.check().message(), "");
+  const auto tamper = [&](auto* field, auto value, const std::string& expected) {
+    const auto before = std::exchange(*field, value);
+    says(expected);
+    *field = before;
+  };
+  BatchResults& results = scenario.results;
+  const auto number = [](Outcome outcome) { return static_cast<std::uint8_t>(outcome); };
+  tamper(&results.outcome[0], number(Outcome::guard_failed), "outcome: expected WAIT_EXPIRED, got GUARD_FAILED");
+  tamper(&results.outcome[1], number(Outcome::wait_expired), "outcome: expected COMMITTED, got WAIT_EXPIRED");
+  tamper(&results.wrote[0], std::uint8_t{0}, "wrote: expected 1, got 0");
+  tamper(&results.op_cell[0].word, std::uint64_t{2}, "else[0] value: expected 1, got 2");
+  tamper(&results.rank[1], 1u, "rank: expected 3, got 1");
+  tamper(&results.passes, 1u, "passes: expected 2, got 1");
+  tamper(&results.next_version, Version{102}, "next_version: expected 104, got 102");
+  tamper(&scenario.expires[0], std::uint8_t{0}, "outcome: expected POSTPONED, got WAIT_EXPIRED");
+  tamper(&scenario.columns.expire_runs_else[0], std::uint8_t{0}, "wrote: expected 0, got 1");
 }
 
 TEST(left_over_with_wrong_details_is_caught) {
