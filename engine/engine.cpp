@@ -356,9 +356,9 @@ class HostEngine final : public Engine {
   }
   // Whether a transaction with expire_runs_else expires if it is postponed.
   static bool may_have_last_tries(const TransactionColumns& columns, const Column<std::uint8_t>& expires) {
-    std::uint8_t any = 0;
-    for (std::size_t t = 0; t < columns.size(); ++t) any |= expires[t] != 0 ? columns.expire_runs_else[t] : 0;
-    return any != 0;
+    bool any = false;
+    for (std::size_t t = 0; t < columns.size(); ++t) any |= (expires[t] != 0) & (columns.expire_runs_else[t] != 0);
+    return any;
   }
   void begin_to_choose() {
     if (chooses_) chooser_.begin(parallel_ == nullptr ? std::vector<std::string>() : parallel_->strategies());
