@@ -15,6 +15,7 @@
 #include "engine/engine_on_device.hpp"
 #include "engine/exec/collect/batch_writes.hpp"
 #include "engine/exec/collect/bookkeeping.hpp"
+#include "engine/exec/collect/expiries.hpp"
 #include "engine/exec/collect/rank_order.hpp"
 #include "engine/exec/device/cuda_kernels.hpp"
 #include "engine/exec/device/device_executor.hpp"
@@ -146,6 +147,7 @@ class HostEngine final : public Engine {
       const Tiles tiles = !by_tile ? Tiles::none : way == Way::pipelined ? Tiles::followed : Tiles::alone;
       run_serially(header, columns, expires, validate(columns, read_set), tiles, results, writes);
     }
+    expiries_.settle(writes_, &store_, writes);
     report_.validated = read_set;
     if (read_set == 0) report_.validated_beside = 0;
     if (!in_parallel) tell_device();
@@ -169,8 +171,9 @@ class HostEngine final : public Engine {
 
   const std::vector<BeforeImage>& before_images() const override {
     if (before_images_.empty() && !writes_.empty()) {
-      writes_.for_each(store_.table(), [this](KeyId id, Cell before, Cell) {
-        if (version_of(before.tag) < writes_.header.first_version) before_images_.push_back({id, before});
+      writes_.for_each(store_.table(), [this](std::uint32_t, KeyId id, Cell before, Cell) {
+        if (version_of(before.tag) >= writes_.header.first_version) return;
+        before_images_.push_back({id, before, expiries_.before(id, store_)});
       });
     }
     return before_images_;
@@ -211,6 +214,13 @@ class HostEngine final : public Engine {
     return stamp_us;
   }
 
+  TimeUs next_expiry() const override { return store_.expiries().next(); }
+  void visit_due(TimeUs stamp_us, std::size_t max,
+                 const std::function<void(std::string_view, TimeUs)>& visit) const override {
+    store_.expiries().visit_due(
+        stamp_us, max, [&](KeyId id, TimeUs expires_us) { visit(store_.key(store_.table().find(id)), expires_us); });
+  }
+
   std::string_view bytes_of(Cell cell) const override { return BlobStore::bytes(cell.word); }
   void release_through(BatchNumber batch) override { store_.blobs().release_through(batch); }
   void retain(Cell cell) override {
@@ -233,8 +243,9 @@ class HostEngine final : public Engine {
                         [&](std::uint32_t slot, std::string_view key) { return visit(record_at(slot, key)); });
   }
 
-  Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
-              std::string_view bytes) override {
+  Status load(std::string_view key, Version version, ValueType type, std::int64_t integer, std::string_view bytes,
+              TimeUs expires_us) override {
+    KILOKV_CHECK(expires_us == 0 || (expires_us > 0 && type != ValueType::absent));
     forget_batch();
     if (version == 0) return {};  // never written, which is the same as no record
     const KeyId id = hash_key(key, store_.secret());
@@ -250,6 +261,7 @@ class HostEngine final : public Engine {
     if (type == ValueType::bytes) cell.word = store_.blobs().add(bytes);
     store_.table()[slot].cell = cell;
     store_.settle(slot, before);
+    store_.expiries()->set(id, expires_us);
     if (parallel_ != nullptr) parallel_->changed(id);
     if (type == ValueType::bytes) store_.blobs().release(cell.word);  // the record has its own reference
     store_.blobs().release_through(0);
@@ -287,6 +299,7 @@ class HostEngine final : public Engine {
   EngineStats stats() const override {
     return {store_.live(),
             store_.tombstones(),
+            store_.expiries().size(),
             store_.table().capacity(),
             store_.memory_bytes() + access_.memory_bytes() + executor_run_.memory_bytes() +
                 before_.capacity() * sizeof(Cell) + books_.memory_bytes() + partitioned_.memory_bytes() +
@@ -328,7 +341,8 @@ class HostEngine final : public Engine {
 
   RecordView record_at(std::uint32_t slot, std::string_view key) const {
     const Cell cell = store_.table()[slot].cell;
-    return {key, cell, type_of(cell.tag) == ValueType::bytes ? BlobStore::bytes(cell.word) : std::string_view{}};
+    return {key, cell, type_of(cell.tag) == ValueType::bytes ? BlobStore::bytes(cell.word) : std::string_view{},
+            store_.expiries().find(store_.table()[slot].id)};
   }
 
   // Whether a batch that the engine runs itself goes by tile: its keys are found, it runs, and its books are kept, tile
@@ -488,7 +502,7 @@ class HostEngine final : public Engine {
   // Tells a device what a batch has written that ran elsewhere.
   void tell_device() {
     if (parallel_ == nullptr || parallel_->device() == nullptr) return;
-    writes_.for_each(store_.table(), [this](KeyId id, Cell, Cell) { parallel_->changed(id); });
+    writes_.for_each(store_.table(), [this](std::uint32_t, KeyId id, Cell, Cell) { parallel_->changed(id); });
   }
 
   // Takes the leading `valid` guards out of the view. Requires: the batch has one transaction.
@@ -552,7 +566,8 @@ class HostEngine final : public Engine {
   BatchWrites writes_;        // of the last batch; empty: forgotten
   Bookkeeping books_;
   ExecutorRun executor_run_;
-  Follower follower_;  // of a batch that runs pipelined
+  BatchExpiries expiries_;  // of the last batch
+  Follower follower_;       // of a batch that runs pipelined
   PartitionedHost partitioned_;
   std::vector<std::uint32_t> order_, waiting_;
   mutable std::vector<BeforeImage> before_images_;  // built when first asked for
@@ -644,6 +659,7 @@ std::size_t key_entry_bytes(std::size_t key_bytes) { return KeyArena::memory_of(
 
 std::size_t key_blocks_bytes(std::size_t entry_bytes) { return KeyArena::blocks_bytes(entry_bytes); }
 
+std::size_t expiry_bytes() { return ExpiryTable::kKeyBytes; }
 std::size_t new_value_bytes(std::size_t value_bytes) { return BlobStore::memory_of(value_bytes); }
 
 std::unique_ptr<Engine> create_engine_with(const EngineOptions& options, std::unique_ptr<Executor> parallel,

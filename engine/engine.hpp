@@ -70,12 +70,14 @@ struct RecordView {
   std::string_view key;
   Cell cell;
   std::string_view bytes;  // the bytes of a value of type bytes
+  TimeUs expires_us = 0;   // when the key expires; 0: never
 };
 
 // How many records there are, how much memory the engine uses, and what it chose last.
 struct EngineStats {
   std::size_t records = 0;     // live ones, which are not deleted
   std::size_t tombstones = 0;  // deleted ones, whose version is kept
+  std::size_t expiring = 0;    // live ones that expire
   std::size_t table_slots = 0;
   std::size_t memory_bytes = 0;  // in all: slots, keys, index, byte values, the last batch's log
   std::string strategy_choice;   // what `auto` chose last, and why; empty for another strategy
@@ -89,7 +91,7 @@ struct EngineMemory {
   std::size_t table_bytes = 0;  // slots, and what is kept for each slot
   std::size_t key_bytes = 0;
   KeyRoom key_room;             // the part of key_bytes that new keys can use
-  std::size_t index_bytes = 0;  // the order of the keys
+  std::size_t index_bytes = 0;  // the order of the keys, and the times at which keys expire
   std::size_t value_bytes = 0;  // byte values, with those that scans and answers still need
 
   std::size_t sum() const { return table_bytes + key_bytes + index_bytes + value_bytes; }
@@ -101,14 +103,17 @@ std::size_t table_bytes_until(std::size_t slots, std::size_t records);
 std::size_t new_key_bytes(std::size_t key_bytes);
 // The part of it that may come from KeyRoom.
 std::size_t key_entry_bytes(std::size_t key_bytes);
+// The most memory that the expiry of a key takes.
+std::size_t expiry_bytes();
 // Entries that do not fit into KeyRoom open new blocks. Returns the memory of the blocks that hold this many bytes.
 std::size_t key_blocks_bytes(std::size_t entry_bytes);
 std::size_t new_value_bytes(std::size_t value_bytes);
 
-// The cell that a key had before a batch first wrote it.
+// The cell and the expiry that a key had before a batch first wrote it.
 struct BeforeImage {
   KeyId id;
   Cell cell;
+  TimeUs expires_us = 0;
 };
 
 class Engine {
@@ -158,6 +163,13 @@ class Engine {
   // because the batch changed the state after its last pass had run the transaction. kNever: there is no such time.
   virtual TimeUs next_time(const TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const = 0;
 
+  // The engine itself deletes nothing that has expired: its caller does, in a batch of its own. The least time at which
+  // a key expires; kNever: none does.
+  virtual TimeUs next_expiry() const = 0;
+  // Visits the first `max` keys that expire at this time or before, in the order of their times.
+  virtual void visit_due(TimeUs stamp_us, std::size_t max,
+                         const std::function<void(std::string_view key, TimeUs expires_us)>& visit) const = 0;
+
   // Bytes of a value of type bytes.
   virtual std::string_view bytes_of(Cell cell) const = 0;
 
@@ -182,9 +194,9 @@ class Engine {
   // For recovery: stores a record as it was. A tombstone is a record, too. An older version never replaces a newer one,
   // so that the log can be replayed over a fuzzy checkpoint, which already has some of the later writes. If two
   // versions are equal because one transaction wrote the key twice, the later call wins. RESOURCE_EXHAUSTED: the table
-  // is full.
+  // is full. `expires_us`: when the key expires; 0: never. Requires: a tombstone does not expire.
   [[nodiscard]] virtual Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
-                                    std::string_view bytes) = 0;
+                                    std::string_view bytes, TimeUs expires_us = 0) = 0;
 
   // A hint: load() of this key comes soon. It hides the latency of the memory if it is given about a dozen keys ahead.
   virtual void prefetch(std::string_view key) = 0;
@@ -198,8 +210,8 @@ class Engine {
                                std::size_t looked_max = SIZE_MAX) = 0;
   virtual Version tombstone_floor() const = 0;
 
-  // Additive digest of key id, type, value and version of all records, tombstones included. Equal states have equal
-  // hashes, whatever their history is. execute(), load() and drop_tombstones() keep it up to date.
+  // Additive digest of key id, type, value, version and expiry of all records, tombstones included. Equal states have
+  // equal hashes, whatever their history is. execute(), load() and drop_tombstones() keep it up to date.
   virtual Hash128 state_hash() const = 0;
   // The state hash, computed anew from the whole table. For verification.
   virtual Hash128 compute_state_hash() const = 0;

@@ -17,8 +17,9 @@ class StateSum {
   explicit StateSum(const KeyHashSecret& secret) : secret_(secret) {}
 
   // What this record adds to the sum. `type` absent: a tombstone. `integer` or `bytes` counts, as the type says.
-  Hash128 share(std::string_view key, Version version, ValueType type, std::int64_t integer,
-                std::string_view bytes) const;
+  // `expires_us`: when the key expires; 0: never.
+  Hash128 share(std::string_view key, Version version, ValueType type, std::int64_t integer, std::string_view bytes,
+                TimeUs expires_us) const;
   void add(const Hash128& share);
   Hash128 hash() const { return sum_; }
 

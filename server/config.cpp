@@ -210,6 +210,7 @@ void add_storage(ServerOptions* options, std::vector<Setting>* s) {
         "time since the last checkpoint that starts the next one"},
        {kCheckpoints, "tombstone-retention", Unit::duration, &o->tombstone_retention_us,
         "time for which the version of a deleted key is kept"},
+       {kCheckpoints, "expiry-batch-max", Unit::count, &o->expiry_batch_max, "most keys that expire in one batch"},
        {kStorage, "history-retention", Unit::duration, &storage->history_retention_us,
         "time for which log records before the checkpoint are kept"},
        {kStorage, "history-bytes-max", Unit::size, &storage->history_bytes_max,
@@ -326,7 +327,8 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
        {kLimits, "transaction-copies-max", Unit::count, &options->database.transaction_copies_max,
         "most PUTs of a transaction that copy the value of one of its GETs"},
        {kLimits, "wait-timeout-max", Unit::duration, &options->database.wait_timeout_us_max,
-        "longest wait_timeout of a transaction"}});
+        "longest wait_timeout of a transaction"},
+       {kLimits, "ttl-max", Unit::duration, &limits->ttl_us_max, "longest time to live of a key"}});
 }
 
 std::vector<Setting> settings_of(ServerOptions* options) {

@@ -90,7 +90,7 @@ nlohmann::json to_json(const ParkedTransaction& parked) {
 }
 
 // The value may be long. The batch has a copy of it, and nobody needs the text any more.
-ExitCode append_put(const std::string& key, std::string_view text, bool as_bytes, Batch* batch) {
+ExitCode append_put(const std::string& key, std::string_view text, bool as_bytes, const Expiry& expiry, Batch* batch) {
   const auto parsed = parse_value(text, as_bytes);
   if (!parsed) {
     constexpr std::size_t kShownMax = 40;
@@ -99,14 +99,14 @@ ExitCode append_put(const std::string& key, std::string_view text, bool as_bytes
     return ExitCode::usage;
   }
   batch->begin();
-  std::visit([&](const auto& operand) { batch->put(batch->key(key), operand); }, *parsed);
+  std::visit([&](const auto& operand) { batch->put(batch->key(key), operand, expiry); }, *parsed);
   batch->end();
   return ExitCode::ok;
 }
 
-ExitCode append_put_of_input(const std::string& key, bool as_bytes, Batch* batch) {
+ExitCode append_put_of_input(const std::string& key, bool as_bytes, const Expiry& expiry, Batch* batch) {
   const auto text = read_value(STDIN_FILENO);
-  if (text) return append_put(key, *text, as_bytes, batch);
+  if (text) return append_put(key, *text, as_bytes, expiry, batch);
   if (text.error().code == ErrorCode::invalid_argument) return report(text.error());
   std::cerr << "kilokv: " << text.error().message << '\n';
   return exit_code(text.error().code);
@@ -127,10 +127,13 @@ std::string prefix_end(std::string prefix) {
   return prefix;
 }
 
-ExitCode run_put(const CommonOptions& common, const std::string& key, const std::string& value, bool as_bytes) {
+ExitCode run_put(const CommonOptions& common, const std::string& key, const std::string& value, bool as_bytes,
+                 std::int64_t ttl_us) {
   Batch batch;
-  const ExitCode code =
-      value == "-" ? append_put_of_input(key, as_bytes, &batch) : append_put(key, value, as_bytes, &batch);
+  Expiry expiry;
+  if (ttl_us != 0) expiry = TimeToLive{ttl_us};
+  const ExitCode code = value == "-" ? append_put_of_input(key, as_bytes, expiry, &batch)
+                                     : append_put(key, value, as_bytes, expiry, &batch);
   if (code != ExitCode::ok) return code;
   const auto sent = send(common, batch);
   return sent ? print_outcome(common, *sent, version_text(*sent)) : report(sent.error());
@@ -206,7 +209,11 @@ ExitCode run_scan(const CommonOptions& common, const ScanArguments& arguments) {
     read.key = pair.key;
     read.value = view_of(pair);
     read.version = pair.version;
-    print_read(common, read);
+    if (common.output == OutputFormat::json) {
+      std::cout << read_json(pair.key, read.value, pair.version, pair.expires_at_us) << '\n';
+    } else {
+      print_read(common, read);
+    }
     return ++printed != arguments.limit;
   };
   ScanOptions options;

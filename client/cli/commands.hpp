@@ -59,7 +59,9 @@ struct SessionArguments {
 };
 
 // If `value` is "-", reads it from standard input. Stores an integer if the value is written as one, unless `as_bytes`.
-ExitCode run_put(const CommonOptions& common, const std::string& key, const std::string& value, bool as_bytes);
+// `ttl_us`: the time to live of the key; 0: it never expires.
+ExitCode run_put(const CommonOptions& common, const std::string& key, const std::string& value, bool as_bytes,
+                 std::int64_t ttl_us);
 // `raw`: prints exactly the bytes of the value of one key.
 ExitCode run_get(const CommonOptions& common, const std::vector<std::string>& keys, bool raw);
 ExitCode run_del(const CommonOptions& common, const std::vector<std::string>& keys);

@@ -57,16 +57,22 @@ void add_writes(CLI::App* app, const CommonOptions* common, Action* action) {
     std::vector<std::string> keys;
     std::int64_t delta = 0;
     bool as_bytes = false, raw = false;
+    std::int64_t ttl_us = 0;  // 0: the key does not expire
   };
   const auto a = std::make_shared<Arguments>();
   CLI::App* put =
       add_command(app, "put", "Write a value, and print its version",
-                  "  kilokv put stock:42 100\n  kilokv put name --string 100\n  kilokv put page - <page.html");
+                  "  kilokv put stock:42 100\n  kilokv put name --string 100\n  kilokv put page - <page.html\n"
+                  "  kilokv put cart:7 3 --ttl 30m");
   put->add_option("key", a->key)->required();
   put->add_option("value", a->value, "stored as an integer if it is written as one, else as bytes; -: standard input")
       ->required();
   put->add_flag("--bytes,--string", a->as_bytes, "store the value as bytes, even if it looks like an integer");
-  put->callback([=] { *action = [=] { return run_put(*common, a->key, a->value, a->as_bytes); }; });
+  put->add_option("--ttl", a->ttl_us,
+                  "time to live: the server deletes the key after this time; default: it never does")
+      ->transform(duration(1))
+      ->option_text("DURATION, such as 30s or 12h");
+  put->callback([=] { *action = [=] { return run_put(*common, a->key, a->value, a->as_bytes, a->ttl_us); }; });
 
   CLI::App* get = add_command(app, "get", "Print the values of keys, all as of one moment",
                               "  kilokv get stock:42\n  kilokv --output json get alice bob\n"

@@ -32,7 +32,8 @@ std::string value_text(const ValueView& value) {
 
 std::string key_text(std::string_view key) { return escape(key); }
 
-std::string read_json(std::string_view key, const ValueView& value, std::optional<std::uint64_t> version) {
+std::string read_json(std::string_view key, const ValueView& value, std::optional<std::uint64_t> version,
+                      std::int64_t expires_at_us) {
   std::string out = "{\"key\": ";
   append_history_key(key, &out);
   out.append(", \"value\": ");
@@ -43,8 +44,9 @@ std::string read_json(std::string_view key, const ValueView& value, std::optiona
   } else {
     out.append("null");
   }
-  out.append(", \"version\": ").append(version ? std::to_string(*version) : "null").append("}");
-  return out;
+  out.append(", \"version\": ").append(version ? std::to_string(*version) : "null");
+  if (expires_at_us != 0) out.append(", \"expires_at_us\": ").append(std::to_string(expires_at_us));
+  return out.append("}");
 }
 
 ValueView view_of(const Pair& pair) {

@@ -19,7 +19,9 @@ std::string value_text(const ValueView& value);
 // A printable key as it is, another key with the escapes of C.
 std::string key_text(std::string_view key);
 // {"key": ..., "value": ..., "version": ...}. A null version means the transaction's own write.
-std::string read_json(std::string_view key, const ValueView& value, std::optional<std::uint64_t> version);
+// `expires_at_us`: when the key expires; 0: never, or not known.
+std::string read_json(std::string_view key, const ValueView& value, std::optional<std::uint64_t> version,
+                      std::int64_t expires_at_us = 0);
 
 ValueView view_of(const Pair& pair);
 

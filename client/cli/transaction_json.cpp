@@ -137,8 +137,8 @@ class OperationReader {
  private:
   static std::vector<std::string> fields(const std::string& op) {
     if (op == "get" || op == "delete") return {"op", "key"};
-    if (op == "put") return {"op", "key", "value"};
-    if (op == "add") return {"op", "key", "delta"};
+    if (op == "put") return {"op", "key", "value", "ttl_us", "expires_at_us"};
+    if (op == "add") return {"op", "key", "delta", "ttl_us", "expires_at_us"};
     if (op == "range_get") return {"op", "from", "to", "limit", "reverse"};
     if (op == "delete_range") return {"op", "from", "to", "limit"};
     fail("unknown \"op\": \"" + op + "\"; known: get put delete add range_get delete_range");
@@ -164,12 +164,20 @@ class OperationReader {
     } else if (op == "delete") {
       batch->del(key);
     } else if (op == "put") {
-      batch->put(key, operand(member(operation, "value"), "value"));
+      batch->put(key, operand(member(operation, "value"), "value"), expiry(operation));
     } else {
       const Operand delta = operand(member(operation, "delta"), "delta");
       if (std::holds_alternative<std::string_view>(delta)) fail("\"delta\" is a byte value, not an integer");
-      batch->add(key, delta);
+      batch->add(key, delta, expiry(operation));
     }
+  }
+
+  static Expiry expiry(const Json& operation) {
+    const auto ttl = operation.find("ttl_us"), at = operation.find("expires_at_us");
+    if (ttl != operation.end() && at != operation.end()) fail("\"ttl_us\" and \"expires_at_us\" exclude each other");
+    if (ttl != operation.end()) return TimeToLive{integer<std::int64_t>(*ttl, "ttl_us")};
+    if (at != operation.end()) return ExpiresAt{integer<std::int64_t>(*at, "expires_at_us")};
+    return {};
   }
 
   // Bytes point into held_, and are valid until the next call.

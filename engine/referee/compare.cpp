@@ -1,6 +1,7 @@
 #include "engine/referee/compare.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "engine/txn/kinds.hpp"
 
@@ -151,8 +152,12 @@ Status compare_shapes(const Execution& execution) {
   const std::size_t r = execution.columns.range_limit.size(), pairs = results.pair_cell.size();
   const auto bytes_writes = static_cast<std::size_t>(
       std::count(writes.type.begin(), writes.type.end(), static_cast<std::uint8_t>(ValueType::bytes)));
+  const bool expiries_fit =
+      writes.expires_us.size() == writes.expiry_write.size() &&
+      std::is_sorted(writes.expiry_write.begin(), writes.expiry_write.end(), std::less_equal<>()) &&
+      (writes.expiry_write.empty() || writes.expiry_write.back() < writes.size());
   const bool fits =
-      execution.expires.size() == n && results.outcome.size() == n && results.failed_in.size() == n &&
+      expiries_fit && execution.expires.size() == n && results.outcome.size() == n && results.failed_in.size() == n &&
       results.failed_index.size() == n && results.rank.size() == n && results.wrote.size() == n &&
       results.guard_cell.size() == n && results.op_cell.size() == m && results.op_flags.size() == m &&
       results.range_begin.size() == r && results.range_end.size() == r && results.pair_flags.size() == pairs &&
@@ -169,7 +174,7 @@ Status compare_transaction(const Execution& execution, const ExpectedTransaction
 
 Status compare_writes(const Execution& execution, const std::vector<ExpectedWrite>& expected) {
   const WriteColumns& writes = execution.writes;
-  std::size_t byte_values = 0;
+  std::size_t byte_values = 0, expiries = 0;
   for (std::size_t i = 0; i < std::min(expected.size(), writes.size()); ++i) {
     ModelValue value;
     if (static_cast<ValueType>(writes.type[i]) == ValueType::integer) value = writes.word[i];
@@ -178,14 +183,20 @@ Status compare_writes(const Execution& execution, const std::vector<ExpectedWrit
       value = std::string(writes.value_bytes.data() + begin, writes.value_end[byte_values] - begin);
       ++byte_values;
     }
-    const auto text = [](std::uint32_t rank, std::string_view key, const ModelValue& written) {
-      return "rank " + std::to_string(rank) + ", key " + std::string(key) + ", " + describe(written);
+    TimeUs expires_us = 0;
+    if (expiries < writes.expiry_write.size() && writes.expiry_write[expiries] == i) {
+      expires_us = writes.expires_us[expiries++];
+    }
+    const auto text = [](std::uint32_t rank, std::string_view key, const ModelValue& written, TimeUs expires) {
+      return "rank " + std::to_string(rank) + ", key " + std::string(key) + ", " + describe(written) +
+             (expires == 0 ? "" : ", expires " + std::to_string(expires));
     };
-    const bool equal =
-        expected[i].rank == writes.rank[i] && expected[i].key == writes.key(i) && expected[i].value == value;
+    const ExpectedWrite& write = expected[i];
+    const bool equal = write.rank == writes.rank[i] && write.key == writes.key(i) && write.value == value &&
+                       write.expires_us == expires_us;
     if (equal) continue;
-    return mismatch(execution, "write " + std::to_string(i), text(expected[i].rank, expected[i].key, expected[i].value),
-                    text(writes.rank[i], writes.key(i), value));
+    return mismatch(execution, "write " + std::to_string(i), text(write.rank, write.key, write.value, write.expires_us),
+                    text(writes.rank[i], writes.key(i), value, expires_us));
   }
   if (expected.size() == writes.size()) return {};
   return mismatch(execution, "number of writes", std::to_string(expected.size()), std::to_string(writes.size()));

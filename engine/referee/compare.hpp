@@ -33,6 +33,7 @@ struct ExpectedWrite {
   std::uint32_t rank;
   std::string key;
   ModelValue value;
+  TimeUs expires_us = 0;  // of the key after the write; 0: never
 };
 Status compare_writes(const Execution& execution, const std::vector<ExpectedWrite>& expected);
 

@@ -194,7 +194,7 @@ class Runner {
     switch (static_cast<OpKind>(columns_.op_kind[i])) {
       case OpKind::get: effect.cell = see(columns_.key(columns_.op_key[i])); return std::nullopt;
       case OpKind::put: return put(i, &effect);
-      case OpKind::del: return write(i, ModelValue(), &effect);
+      case OpKind::del: return write(i, ModelValue(), 0, &effect);
       case OpKind::add: return add(i, &effect);
       case OpKind::range_get: effect.pairs = see_range(columns_.op_key[i]); return std::nullopt;
       case OpKind::range_get_reverse: effect.pairs = see_range_reverse(columns_.op_key[i]); return std::nullopt;
@@ -207,7 +207,7 @@ class Runner {
   std::optional<Outcome> put(std::uint32_t i, ModelEffect* effect) {
     ModelValue value;
     if (const std::optional<Outcome> problem = operand(i, &value)) return problem;
-    return write(i, value, effect);
+    return write(i, value, expiry(i).value_or(0), effect);
   }
 
   std::optional<Outcome> add(std::uint32_t i, ModelEffect* effect) {
@@ -217,22 +217,34 @@ class Runner {
     if (is_bytes(delta) || is_bytes(before)) return Outcome::type_mismatch;
     std::int64_t sum = 0;
     if (__builtin_add_overflow(integer_of(before), integer_of(delta), &sum)) return Outcome::overflow;
-    return write(i, ModelValue(sum), effect);
+    return write(i, ModelValue(sum), expiry(i), effect);
   }
 
   std::optional<Outcome> delete_range(std::uint32_t i, ModelEffect* effect) {
     effect->pairs = see_range(columns_.op_key[i]);
-    for (const auto& [key, cell] : effect->pairs) note_write(key, {});
+    for (const auto& [key, cell] : effect->pairs) note_write({key, {}, 0});
     effect->wrote = !effect->pairs.empty();
     return std::nullopt;
   }
 
-  // Gives `value` to the key of operation i. Deletes the key if `value` is absent.
-  std::optional<Outcome> write(std::uint32_t i, const ModelValue& value, ModelEffect* effect) {
+  // The expiry that operation i names, as a time.
+  std::optional<TimeUs> expiry(std::uint32_t i) const {
+    const auto found = std::lower_bound(columns_.expiry_op.begin(), columns_.expiry_op.end(), i);
+    if (found == columns_.expiry_op.end() || *found != i) return std::nullopt;
+    const auto x = static_cast<std::size_t>(found - columns_.expiry_op.begin());
+    TimeUs time = columns_.expiry_us[x];
+    const bool is_ttl = static_cast<Expiry>(columns_.expiry_kind[x]) == Expiry::after;
+    if (is_ttl && __builtin_add_overflow(batch_time_us_, columns_.expiry_us[x], &time)) return kNever;
+    return time;
+  }
+
+  // Gives `value` and the expiry to the key of operation i. Deletes the key if `value` is absent.
+  std::optional<Outcome> write(std::uint32_t i, const ModelValue& value, std::optional<TimeUs> expires_us,
+                               ModelEffect* effect) {
     const std::string key(columns_.key(columns_.op_key[i]));
     effect->cell = see(key);
     if (is_absent(value) && is_absent(effect->cell.value)) return std::nullopt;  // a delete of an absent key
-    note_write(key, value);
+    note_write({key, value, is_absent(value) ? 0 : expires_us});
     effect->cell = see(key);
     effect->wrote = true;
     return std::nullopt;
@@ -258,9 +270,9 @@ class Runner {
     return std::nullopt;
   }
 
-  void note_write(const std::string& key, const ModelValue& value) {
-    own_[key] = value;
-    run_.writes.emplace_back(key, value);
+  void note_write(ModelWrite write) {
+    own_[write.key] = write.value;
+    run_.writes.push_back(std::move(write));
   }
 
   const ModelState& state_;
@@ -272,7 +284,7 @@ class Runner {
 };
 
 ModelRecord copy_of(const RecordView& record) {
-  ModelRecord copy{{}, version_of(record.cell.tag)};
+  ModelRecord copy{{}, version_of(record.cell.tag), record.expires_us};
   switch (type_of(record.cell.tag)) {
     case ValueType::absent: break;
     case ValueType::integer: copy.value = static_cast<std::int64_t>(record.cell.word); break;
@@ -315,8 +327,10 @@ ModelRun run_on_model(const ModelState& state, const TransactionColumns& columns
   return Runner(state, columns, commit_version, batch_time_us).run(t, last_try);
 }
 
-void apply_to_model(ModelState* state, const ModelRun& run, Version commit_version) {
-  for (const auto& [key, value] : run.writes) state->records[key] = {value, commit_version};
+const ModelRecord& apply_to_model(ModelState* state, const ModelWrite& write, Version commit_version) {
+  ModelRecord& record = state->records[write.key];
+  record = {write.value, commit_version, write.expires_us.value_or(record.expires_us)};
+  return record;
 }
 
 }  // namespace kilokv::engine

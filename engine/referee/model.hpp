@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,7 @@ using ModelValue = std::variant<std::monostate, std::int64_t, std::string>;  // 
 struct ModelRecord {
   ModelValue value;
   Version version = 0;
+  TimeUs expires_us = 0;  // 0: never
   friend bool operator==(const ModelRecord&, const ModelRecord&) = default;
 };
 
@@ -58,15 +60,22 @@ struct ModelEffect {
   std::vector<std::pair<std::string, ModelCell>> pairs;  // of a range: read, or deleted (as they were before)
 };
 
+// A write of a run. `expires_us`: when the key expires from now on (0: never); nothing: it stays as it was.
+struct ModelWrite {
+  std::string key;
+  ModelValue value;  // monostate: a delete
+  std::optional<TimeUs> expires_us;
+};
+
 // The result of one run of a transaction: what it would answer and write. The run applies nothing.
 struct ModelRun {
   Outcome outcome = Outcome::committed;  // any but undecided
   FailedIn failed_in = FailedIn::none;
   std::uint32_t failed_index = kNone;
-  ModelCell guard;                                         // the deciding guard's key; empty for a range guard
-  std::uint32_t first_op = 0;                              // the first operation of the list that ran
-  std::vector<ModelEffect> effects;                        // by operation of that list; empty when undone
-  std::vector<std::pair<std::string, ModelValue>> writes;  // in the order of the operations; monostate: a delete
+  ModelCell guard;                   // the deciding guard's key; empty for a range guard
+  std::uint32_t first_op = 0;        // the first operation of the list that ran
+  std::vector<ModelEffect> effects;  // by operation of that list; empty when undone
+  std::vector<ModelWrite> writes;    // in the order of the operations
 };
 
 // Runs transaction t on the state, with this commit version and batch time. Changes nothing. `last_try`: it expires if
@@ -74,6 +83,7 @@ struct ModelRun {
 ModelRun run_on_model(const ModelState& state, const TransactionColumns& columns, std::size_t t, Version commit_version,
                       TimeUs batch_time_us, bool last_try = false);
 
-void apply_to_model(ModelState* state, const ModelRun& run, Version commit_version);
+// Applies one write of a run. Returns the record that it leaves.
+const ModelRecord& apply_to_model(ModelState* state, const ModelWrite& write, Version commit_version);
 
 }  // namespace kilokv::engine

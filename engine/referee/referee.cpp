@@ -64,8 +64,10 @@ Indices Replay::by_precedence() const {
 Status Replay::finish(std::uint32_t t, std::uint32_t rank, const ModelRun& run) {
   Status status = compare_transaction(execution_, {t, run.outcome, rank, run});
   if (!status.ok()) return status;
-  apply_to_model(state_, run, execution_.header.first_version + rank);
-  for (const auto& [key, value] : run.writes) writes_.push_back({rank, key, value});
+  for (const ModelWrite& write : run.writes) {
+    const ModelRecord& record = apply_to_model(state_, write, execution_.header.first_version + rank);
+    writes_.push_back({rank, write.key, write.value, record.expires_us});
+  }
   return {};
 }
 
@@ -296,7 +298,7 @@ Status Replay::any_order(bool with_waste) {
     const ModelRun run = this->run(t, rank);
     if (Status status = finish(t, rank, run); !status.ok()) return status;
     const Version version = execution_.header.first_version + rank;
-    for (const auto& [key, value] : run.writes) {
+    for (const auto& [key, value, expires_us] : run.writes) {
       if (is_deciding) {
         unexplained.look(key, version, explains);
       } else {
@@ -319,7 +321,8 @@ Status compare_states(const ModelState& expected, const ModelState& got) {
     return Status(StatusCode::internal, "state, key " + key + ": expected " + wanted + ", got " + met);
   };
   const auto text = [](const ModelRecord& record) {
-    return describe(record.value) + " of version " + std::to_string(record.version);
+    const std::string expiry = record.expires_us == 0 ? "" : ", expires " + std::to_string(record.expires_us);
+    return describe(record.value) + " of version " + std::to_string(record.version) + expiry;
   };
   for (const auto& [key, record] : expected.records) {
     const auto found = got.records.find(key);

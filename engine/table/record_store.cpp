@@ -187,7 +187,7 @@ Hash128 RecordStore::compute_hash() const {
   for (std::uint32_t slot = 0; slot < table_.end_slot(); ++slot) {
     sum += digest(table_[slot].id, table_[slot].cell);
   }
-  return from_wide(sum);
+  return from_wide(sum + expiries_.compute_hash());
 }
 
 // The lists count as if all records had changed. So a record that changes needs no more memory than was counted for it.
@@ -196,15 +196,15 @@ StoreMemory RecordStore::memory() const {
   const std::size_t lists = std::max(dirty_.size(), records) + std::max(behind_.size(), std::min(records, behind_max_));
   return {.table = table_.memory_bytes(),
           .keys = keys_.memory_bytes(),
-          .index = index_.memory_bytes_of(records) + tombstone_queue_.size() * sizeof(Tombstone) +
-                   lists * ChangeList::kEntryBytes,
+          .index = index_.memory_bytes_of(records) + expiries_.memory_bytes() +
+                   tombstone_queue_.size() * sizeof(Tombstone) + lists * ChangeList::kEntryBytes,
           .values = blobs_.memory_bytes(),
           .key_room = keys_.room()};
 }
 
 std::size_t RecordStore::memory_bytes() const {
   return table_.memory_bytes() + keys_.memory_bytes() + index_.memory_bytes() + blobs_.memory_bytes() +
-         tombstone_queue_.memory_bytes() + dirty_.memory_bytes() + behind_.memory_bytes();
+         expiries_.memory_bytes() + tombstone_queue_.memory_bytes() + dirty_.memory_bytes() + behind_.memory_bytes();
 }
 
 }  // namespace kilokv::engine

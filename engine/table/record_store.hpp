@@ -21,6 +21,7 @@
 #include "engine/base/types.hpp"
 #include "engine/table/blob_store.hpp"
 #include "engine/table/change_list.hpp"
+#include "engine/table/expiry_table.hpp"
 #include "engine/table/key_arena.hpp"
 #include "engine/table/ordered_index.hpp"
 #include "engine/table/record_table.hpp"
@@ -35,7 +36,7 @@ struct NewKey {
   std::string_view key;
 };
 
-// Bytes of memory. `index`: the key order, the queue of tombstones and the list of changed records.
+// Bytes of memory. `index`: the key order, the expiries, the queue of tombstones and the list of changed records.
 struct StoreMemory {
   std::size_t table = 0, keys = 0, index = 0, values = 0;
   KeyRoom key_room;  // in `keys`
@@ -185,9 +186,13 @@ class RecordStore {
     choose_noted();
   }
 
+  // A batch sets expiries after it has run (exec/collect/expiries.hpp). Only a live key has one.
+  ExpiryTable* expiries() { return &expiries_; }
+  const ExpiryTable& expiries() const { return expiries_; }
+
   std::size_t live() const { return live_; }
   std::size_t tombstones() const { return tombstones_; }
-  Hash128 hash() const { return from_wide(hash_); }
+  Hash128 hash() const { return from_wide(hash_ + expiries_.hash()); }
   Hash128 compute_hash() const;
   std::size_t memory_bytes() const;
   // The same, by what it is for. Takes constant time.
@@ -226,7 +231,8 @@ class RecordStore {
   KeyArena keys_;
   mutable OrderedIndex index_;  // mutable for its summaries
   BlobStore blobs_;
-  Wide hash_ = 0;
+  ExpiryTable expiries_;
+  Wide hash_ = 0;  // of all but the expiries
   std::size_t live_ = 0, tombstones_ = 0;
   // Of the insert() in progress, for each new key: reference, slot and chunk.
   std::vector<std::uint32_t> new_refs_, new_slots_, new_chunks_;

@@ -19,6 +19,7 @@ void for_each_column(Columns& c, const F& f) {
   f(c.op_kind), f(c.op_operand), f(c.op_key), f(c.op_value);
   f(c.range_from_end), f(c.range_to_end), f(c.range_limit), f(c.range_bytes);
   f(c.value_end), f(c.value_bytes);
+  f(c.expiry_op), f(c.expiry_kind), f(c.expiry_us);
 }
 
 std::uint32_t size32(std::size_t size) {
@@ -177,6 +178,18 @@ void copy_operations(const TransactionColumns& from, std::uint32_t begin, std::u
   }
 }
 
+// Those of the operations [begin, end), which are copied next.
+void copy_expiries(const TransactionColumns& from, std::uint32_t begin, std::uint32_t end, TransactionColumns* to) {
+  const auto place = [&](std::uint32_t op) {
+    return static_cast<std::size_t>(std::lower_bound(from.expiry_op.begin(), from.expiry_op.end(), op) -
+                                    from.expiry_op.begin());
+  };
+  const std::size_t first = place(begin), last = place(end);
+  copy_rebased(from.expiry_op, first, last, size32(to->op_kind.size()) - begin, &to->expiry_op);
+  copy_slice(from.expiry_kind, first, last, &to->expiry_kind);
+  copy_slice(from.expiry_us, first, last, &to->expiry_us);
+}
+
 Extent only(std::int64_t i) { return {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i) + 1, 1}; }
 
 // Copies one guard or operation, and everything that it refers to. This serves transactions that refer to a few keys
@@ -233,7 +246,10 @@ TransactionColumns::TransactionColumns(std::pmr::memory_resource* memory)
       range_limit(memory),
       range_bytes(memory),
       value_end(memory),
-      value_bytes(memory) {}
+      value_bytes(memory),
+      expiry_op(memory),
+      expiry_kind(memory),
+      expiry_us(memory) {}
 
 std::size_t TransactionColumns::memory_bytes() const {
   std::size_t bytes = 0;
@@ -258,6 +274,7 @@ void TransactionColumns::append(const TransactionColumns& from, std::size_t begi
   const std::uint32_t first_op = from.then_begin(begin);
   const std::uint32_t last_op = from.else_end[end - 1];
   copy_transactions(from, begin, end, this);
+  if (!from.expiry_op.empty()) copy_expiries(from, first_op, last_op, this);
   const bool whole = begin == 0 && end == from.size();
   const Footprint footprint =
       whole ? Footprint::all(from) : Footprint::of(from, first_guard, last_guard, first_op, last_op);
@@ -276,7 +293,7 @@ void TransactionColumns::keep(std::span<const std::uint32_t> transactions) {
   const auto move = [](auto* column, std::uint32_t begin, std::uint32_t end, std::size_t to) {
     std::copy(column->begin() + begin, column->begin() + end, column->begin() + static_cast<std::ptrdiff_t>(to));
   };
-  std::size_t count = 0;
+  std::size_t count = 0, expiries = 0, expiry = 0;
   std::uint32_t guards = 0, operations = 0;
   for (const std::uint32_t t : transactions) {
     const std::uint32_t first_guard = guard_begin(t), first_then = then_begin(t), first_else = then_end[t];
@@ -287,6 +304,12 @@ void TransactionColumns::keep(std::span<const std::uint32_t> transactions) {
     for (auto* column : {&op_kind, &op_operand}) move(column, first_then, last_else, operations);
     move(&op_key, first_then, last_else, operations);
     move(&op_value, first_then, last_else, operations);
+    while (expiry < expiry_op.size() && expiry_op[expiry] < first_then) ++expiry;
+    for (; expiry < expiry_op.size() && expiry_op[expiry] < last_else; ++expiry, ++expiries) {
+      expiry_op[expiries] = expiry_op[expiry] - first_then + operations;
+      expiry_kind[expiries] = expiry_kind[expiry];
+      expiry_us[expiries] = expiry_us[expiry];
+    }
     precedence[count] = precedence[t];
     wait_timeout_us[count] = wait_timeout_us[t];
     expire_runs_else[count] = expire_runs_else[t];
@@ -300,6 +323,7 @@ void TransactionColumns::keep(std::span<const std::uint32_t> transactions) {
   guard_kind.resize(guards), guard_on_false.resize(guards), guard_key.resize(guards), guard_other.resize(guards);
   guard_operand.resize(guards);
   op_kind.resize(operations), op_operand.resize(operations), op_key.resize(operations), op_value.resize(operations);
+  expiry_op.resize(expiries), expiry_kind.resize(expiries), expiry_us.resize(expiries);
 }
 
 std::string_view TransactionColumns::value(std::size_t i) const {

@@ -2,7 +2,7 @@
 // the engine. A request is decoded straight into one TransactionColumns; the batcher appends requests to the batch's
 // columns.
 //
-// Shapes. With n transactions, k keys, g guards, m operations, r ranges, v byte values:
+// Shapes. With n transactions, k keys, g guards, m operations, r ranges, v byte values, x expiries:
 //   transaction columns  [n]  ends are exclusive and cumulative. Transaction t has guards
 //                             [guard_end[t-1], guard_end[t]), then-operations [else_end[t-1], then_end[t]), and
 //                             else-operations [then_end[t], else_end[t])
@@ -12,6 +12,7 @@
 //   operation columns    [m]  op_key: index into the key columns; for range operations into the range columns
 //   range columns        [r]  each range belongs to exactly one guard or operation; bounds are bytes in range_bytes
 //   value columns        [v]  value i has bytes [value_end[i-1], value_end[i]) of value_bytes
+//   expiry columns       [x]  one element for each PUT or ADD that sets an expiry, in the order of the operations
 // Invariants (txn/validate.hpp checks them where input enters; the engine relies on them): every index is in range.
 // Every end column is non-decreasing. Every enum value is known. An operand GET is an earlier GET of the same list. In
 // a range, from < to.
@@ -72,6 +73,10 @@ struct TransactionColumns {
   // [v]
   Column<std::uint32_t> value_end;
   Column<char> value_bytes;
+  // [x]
+  Column<std::uint32_t> expiry_op;   // index into the operation columns
+  Column<std::uint8_t> expiry_kind;  // Expiry
+  Column<std::int64_t> expiry_us;    // a time, or a duration; at least 1
 
   std::size_t size() const { return guard_end.size(); }
   bool empty() const { return guard_end.empty(); }
@@ -118,7 +123,8 @@ class ColumnsBuilder {
   void range_guard(GuardKind kind, OnFalse on_false, std::string_view from, std::string_view to, Version version);
   void op(OpKind kind, std::uint32_t key, Operand operand = Operand::integer, std::int64_t value = 0);
   void range_op(OpKind kind, std::string_view from, std::string_view to, std::uint32_t limit);
-  void begin_else();  // the operations that follow go to the else-list
+  void expire(Expiry kind, std::int64_t us);  // of the last operation, which is a PUT or an ADD
+  void begin_else();                          // the operations that follow go to the else-list
   void end();
 
  private:

@@ -87,6 +87,12 @@ void ColumnsBuilder::range_op(OpKind kind, std::string_view from, std::string_vi
   op(kind, range(from, to, limit));
 }
 
+void ColumnsBuilder::expire(Expiry kind, std::int64_t us) {
+  push(&columns_->expiry_op, static_cast<std::uint32_t>(columns_->op_kind.size() - 1));
+  push(&columns_->expiry_kind, static_cast<std::uint8_t>(kind));
+  push(&columns_->expiry_us, us);
+}
+
 void ColumnsBuilder::begin_else() {
   push(&columns_->then_end, static_cast<std::uint32_t>(columns_->op_kind.size()));
   in_else_ = true;

@@ -52,6 +52,12 @@ enum class Operand : std::uint8_t {
 };
 inline constexpr std::uint8_t kOperandMax = 5;
 
+// How a PUT or an ADD says when its key expires.
+enum class Expiry : std::uint8_t {
+  at = 0,     // when the stamp reaches this time
+  after = 1,  // this many microseconds after the stamp of the batch: a time to live
+};
+
 enum class Outcome : std::uint8_t {
   undecided = 0,  // never reaches a client
   committed = 1,

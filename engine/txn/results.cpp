@@ -52,7 +52,9 @@ WriteColumns::WriteColumns(std::pmr::memory_resource* memory)
       key_end(memory),
       key_bytes(memory),
       value_end(memory),
-      value_bytes(memory) {}
+      value_bytes(memory),
+      expiry_write(memory),
+      expires_us(memory) {}
 
 void WriteColumns::clear() {
   rank.clear();
@@ -62,6 +64,8 @@ void WriteColumns::clear() {
   key_bytes.clear();
   value_end.clear();
   value_bytes.clear();
+  expiry_write.clear();
+  expires_us.clear();
 }
 
 std::string_view WriteColumns::key(std::size_t i) const {

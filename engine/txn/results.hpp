@@ -69,6 +69,9 @@ struct WriteColumns {
   Column<char> key_bytes;
   Column<std::uint32_t> value_end;  // one per write of type bytes, in order
   Column<char> value_bytes;
+  // One for each write after which its key has an expiry, in order. After every other write it has none.
+  Column<std::uint32_t> expiry_write;  // index of the write
+  Column<TimeUs> expires_us;           // when the key expires; at least 1
 
   std::size_t size() const { return rank.size(); }
   void clear();

@@ -49,6 +49,7 @@ class Validator {
     if (Status s = check_lengths(); !s.ok()) return s;
     if (Status s = check_ends(); !s.ok()) return s;
     if (Status s = check_sizes(); !s.ok()) return s;
+    if (Status s = check_expiries(); !s.ok()) return s;
     range_used_.assign(c_.range_limit.size(), 0);
     for (std::size_t t = 0; t < c_.size(); ++t) {
       if (!transaction_ok(t)) [[unlikely]]
@@ -83,7 +84,9 @@ class Validator {
                             {"operation_key", m, c_.op_key.size()},
                             {"operation_value", m, c_.op_value.size()},
                             {"range_from_ends", r, c_.range_from_end.size()},
-                            {"range_to_ends", r, c_.range_to_end.size()}}) {
+                            {"range_to_ends", r, c_.range_to_end.size()},
+                            {"expiry_kind", c_.expiry_op.size(), c_.expiry_kind.size()},
+                            {"expiry_us", c_.expiry_op.size(), c_.expiry_us.size()}}) {
       if (l.expected != l.actual) return column_length(l.name, l.expected, l.actual);
     }
     if (n == 0) {
@@ -136,6 +139,33 @@ class Validator {
       if (bytes > limits_.value_bytes_max) {
         return invalid(owner_of_value(i), count_of(limits_.value_bytes_max, "bytes"), count_of(bytes, "bytes"),
                        "--value-bytes-max");
+      }
+    }
+    return {};
+  }
+
+  Status check_expiries() const {
+    std::uint32_t least = 0;  // that the next index may be
+    for (std::size_t i = 0; i < c_.expiry_op.size(); ++i) {
+      const std::uint32_t op = c_.expiry_op[i];
+      if (op < least || op >= c_.op_kind.size()) {
+        return invalid("columns.expiry_operation", "ascending indices into the operations", std::to_string(op));
+      }
+      least = op + 1;
+      const auto kind = static_cast<Expiry>(c_.expiry_kind[i]);
+      if (kind > Expiry::after) {
+        return invalid("columns.expiry_kind", numbers(0, static_cast<unsigned>(Expiry::after)),
+                       std::to_string(c_.expiry_kind[i]));
+      }
+      const bool is_ttl = kind == Expiry::after;
+      const std::int64_t most = is_ttl ? limits_.ttl_us_max : kNever;
+      const std::string path = operation_path(op) + (is_ttl ? ".ttl_us" : ".expires_at_us");
+      if (!takes_operand(static_cast<OpKind>(c_.op_kind[op]))) {
+        return invalid(path, "only in a PUT or an ADD", "").because(ErrorReason::not_allowed);
+      }
+      if (c_.expiry_us[i] < 1 || c_.expiry_us[i] > most) {
+        return invalid(path, "1 to " + std::to_string(most) + " us", std::to_string(c_.expiry_us[i]) + " us",
+                       is_ttl ? "--ttl-max" : "");
       }
     }
     return {};

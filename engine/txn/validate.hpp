@@ -22,6 +22,7 @@ struct TransactionLimits {
   std::uint32_t range_keys_max = 10000;         // of one operation
   std::uint32_t transaction_keys_max = 100000;  // of one transaction's operations, both lists together
   DurationUs wait_timeout_us_max = DurationUs{24} * 3600 * 1000000;  // --wait-timeout-max
+  DurationUs ttl_us_max = DurationUs{3660} * 24 * 3600 * 1000000;    // a time to live, --ttl-max
   std::uint32_t request_transactions_max = 65536;
 };
 

@@ -56,6 +56,7 @@ struct LogRecord {
   const engine::WriteColumns* writes = nullptr;
   std::span<const SessionEntry> sessions;
   std::span<const std::string> access;  // changes of the access table, in core's encoding, opaque to the log
+  bool expired = false;                 // the writes delete keys that have expired, and there is nothing else
 };
 
 // A record of the stored state, or of a replayed write.
@@ -65,6 +66,7 @@ struct StoredRecord {
   ValueType type = ValueType::absent;
   std::int64_t integer = 0;
   std::string_view bytes;
+  TimeUs expires_us = 0;  // when the key expires; 0: never
 };
 
 // A session, with its requests' results, as a checkpoint holds it.

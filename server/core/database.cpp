@@ -387,6 +387,8 @@ DatabaseStatus CoreDatabase::status() const {
   status.overflow = counters.overflow;
   status.type_mismatch = counters.type_mismatch;
   status.refused = counters.refused;
+  status.expired = counters.expired;
+  status.expiry_lag_us = std::max<DurationUs>(core_.time_of_day() - counters.next_expiry_us, 0);
   status.batches_serial = counters.batches_serial;
   status.batches_parallel = counters.batches_parallel;
   status.batches_on_device = counters.batches_on_device;

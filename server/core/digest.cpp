@@ -3,8 +3,10 @@
 #define XXH_STATIC_LINKING_ONLY  // for the definition of the state, which lives on the stack
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "engine/txn/kinds.hpp"
@@ -135,6 +137,22 @@ void put_operation(const TransactionColumns& columns, std::size_t m, DigestWrite
   }
 }
 
+// Of the operations [begin, end).
+std::span<const std::uint32_t> expiries_of(const TransactionColumns& columns, std::uint32_t begin, std::uint32_t end) {
+  if (columns.expiry_op.empty()) return {};
+  const auto first = std::lower_bound(columns.expiry_op.begin(), columns.expiry_op.end(), begin);
+  return {first, std::lower_bound(first, columns.expiry_op.end(), end)};
+}
+
+void put_expiries(const TransactionColumns& columns, std::span<const std::uint32_t> expiries, std::uint32_t begin,
+                  DigestWriter* writer) {
+  writer->put(static_cast<std::uint32_t>(expiries.size()));
+  for (const std::uint32_t& op : expiries) {
+    const auto i = static_cast<std::size_t>(&op - columns.expiry_op.data());
+    writer->put(op - begin, columns.expiry_kind[i], columns.expiry_us[i]);
+  }
+}
+
 }  // namespace
 
 Hash128 digest_of(const TransactionColumns& columns) {
@@ -142,11 +160,15 @@ Hash128 digest_of(const TransactionColumns& columns) {
   writer.put(columns.size());
   for (std::size_t t = 0; t < columns.size(); ++t) {
     const std::uint32_t guard_begin = columns.guard_begin(t), then_begin = columns.then_begin(t);
-    // A timeout is never negative. So a negative number stands for a timeout with expire_runs_else.
+    // A timeout is never negative. So a negative number stands for a timeout with expire_runs_else. No list has 2^31
+    // operations. So the highest bit of a count says that the expiries follow.
+    const std::span<const std::uint32_t> expiries = expiries_of(columns, then_begin, columns.else_end[t]);
+    const std::uint32_t has_expiries = expiries.empty() ? 0 : std::uint32_t{1} << 31;
     const DurationUs timeout_us = columns.wait_timeout_us[t];
     writer.put(columns.precedence[t], columns.expire_runs_else[t] != 0 ? -1 - timeout_us : timeout_us,
-               columns.guard_end[t] - guard_begin, columns.then_end[t] - then_begin,
+               columns.guard_end[t] - guard_begin, (columns.then_end[t] - then_begin) | has_expiries,
                columns.else_end[t] - columns.then_end[t]);
+    if (!expiries.empty()) put_expiries(columns, expiries, then_begin, &writer);
     for (std::uint32_t g = guard_begin; g < columns.guard_end[t]; ++g) {
       put_guard(columns, g, &writer);
     }

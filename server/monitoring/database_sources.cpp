@@ -49,6 +49,16 @@ void add_batches(const DatabaseStatus& status, const CoreMetrics& core, Families
   checks.add(number(status.shadow_skipped), {{"result", "skipped"}});
 }
 
+void add_expiries(const DatabaseStatus& status, Families* families) {
+  families->gauge("kilokv_expiring_records", "Records that expire").add(number(status.engine.expiring));
+  families->counter("kilokv_expired_records_total", "Records that were deleted because they had expired")
+      .add(number(status.expired));
+  families
+      ->gauge("kilokv_expiry_lag_seconds",
+              "Time for which the oldest record that has expired is still there, in seconds; 0: there is none")
+      .add(static_cast<double>(status.expiry_lag_us) / kMicrosecondsInASecond);
+}
+
 void add_waiting(const DatabaseStatus& status, const CoreMetrics& core, const DatabaseOptions& options,
                  Families* families) {
   families->gauge("kilokv_queue_transactions", "Transactions that were accepted and are not yet in a batch")
@@ -141,6 +151,7 @@ void add_disk(const LogUsage& log, std::uint64_t disk_reserve_bytes, Families* f
 void add_pipeline(const DatabaseStatus& status, const CoreMetrics& core, const DatabaseOptions& options,
                   const ServerFacts& facts, Families* families) {
   add_batches(status, core, families);
+  add_expiries(status, families);
   add_waiting(status, core, options, families);
   add_engine(status, core, facts, families);
   add_clock(core, families);

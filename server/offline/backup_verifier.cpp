@@ -28,7 +28,7 @@ struct Written {
 
 Written written_of(const StateSum& sum, const StoredRecord& record) {
   return {record.version, record.type == ValueType::absent,
-          sum.share(record.key, record.version, record.type, record.integer, record.bytes)};
+          sum.share(record.key, record.version, record.type, record.integer, record.bytes, record.expires_us)};
 }
 
 // Sessions, users and roles are those of a start. The engine of the recovery stays empty.

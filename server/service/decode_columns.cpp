@@ -113,6 +113,9 @@ void copy_program(const v1::TransactionColumns& m, engine::TransactionColumns* c
   copy(m.range_bytes(), &columns->range_bytes);
   copy(m.value_ends(), &columns->value_end);
   copy(m.value_bytes(), &columns->value_bytes);
+  copy(m.expiry_operation(), &columns->expiry_op);
+  copy(m.expiry_kind(), &columns->expiry_kind);
+  copy(m.expiry_us(), &columns->expiry_us);
 }
 
 }  // namespace

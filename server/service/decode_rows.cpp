@@ -14,6 +14,7 @@ namespace kilokv::server {
 namespace {
 
 using engine::ColumnsBuilder;
+using engine::Expiry;
 using engine::GuardKind;
 using engine::GuardOperand;
 using engine::OnFalse;
@@ -221,7 +222,12 @@ Status add_operation(const Path& path, const v1::Operation& operation, ColumnsBu
                   std::to_string(operation.kind()));
   }
   const auto kind = static_cast<OpKind>(operation.kind());
-  if (takes_operand(kind)) return add_write(path, operation, kind, builder);
+  if (takes_operand(kind)) {
+    Status status = add_write(path, operation, kind, builder);
+    if (operation.has_expires_at_us()) builder->expire(Expiry::at, operation.expires_at_us());
+    if (operation.has_ttl_us()) builder->expire(Expiry::after, operation.ttl_us());
+    return status;
+  }
   if (uses_range(kind)) {
     builder->range_op(kind, operation.range().from(), operation.range().to(), operation.limit());
   } else {
@@ -243,6 +249,10 @@ Status check_operation_parts(const Path& path, const v1::Operation& operation) {
   if (!status.ok()) return status;
   if (!needs_operand && operation.has_operand()) {
     return refuse_part(path, "operand", "no operand for " + v1::OperationKind_Name(kind), "set");
+  }
+  if (!needs_operand && operation.expiry_case() != v1::Operation::EXPIRY_NOT_SET) {
+    return refuse_part(path, operation.has_ttl_us() ? "ttl_us" : "expires_at_us",
+                       "no expiry for " + v1::OperationKind_Name(kind), "set");
   }
   if (!needs_range && operation.limit() != 0) {
     return refuse_part(path, "limit", "0 for " + v1::OperationKind_Name(kind), std::to_string(operation.limit()));

@@ -46,7 +46,11 @@ void fill_counts(const DatabaseStatus& status, v1::CountSection* section) {
   section->set_refused(status.refused);
 }
 
-void fill_table(const engine::EngineStats& engine, v1::TableSection* section) {
+void fill_table(const DatabaseStatus& status, v1::TableSection* section) {
+  const engine::EngineStats& engine = status.engine;
+  section->set_expiring(engine.expiring);
+  section->set_expired(status.expired);
+  section->set_expiry_lag_us(status.expiry_lag_us);
   section->set_records(engine.records);
   section->set_tombstones(engine.tombstones);
   section->set_table_slots(engine.table_slots);
@@ -86,7 +90,9 @@ void fill_page(const ScanPage& page, v1::ScanResponse* message) {
   message->mutable_pairs()->Reserve(static_cast<int>(page.pairs.size()));
   for (const ScanPage::Pair& pair : page.pairs) {
     const ReadValue value{pair.key, pair.type, pair.integer, pair.bytes, pair.version};
-    fill_read(value, message->add_pairs());
+    v1::Read* const read = message->add_pairs();
+    fill_read(value, read);
+    if (pair.expires_us != 0) read->set_expires_at_us(pair.expires_us);
   }
 }
 
@@ -121,7 +127,7 @@ void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
   message->mutable_sessions()->set_sessions(status.sessions);
   message->mutable_uploads()->set_uploads(status.uploads);
   message->mutable_uploads()->set_uploads_bytes(status.uploads_bytes);
-  fill_table(status.engine, message->mutable_table());
+  fill_table(status, message->mutable_table());
   fill_log(status.log, message->mutable_log());
   fill_device(status, message->mutable_device());
   message->mutable_checks()->set_shadow_batches(status.shadow_batches);

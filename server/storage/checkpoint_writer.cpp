@@ -29,10 +29,9 @@ rocksdb::WriteOptions synced() {
   return options;
 }
 
-// The format of a directory with users, or with sessions of several pieces. It never gets lower.
 std::string format_value(std::uint32_t format) {
   std::string value;
-  put(&value, std::max(format, kAccessDatabaseFormat));
+  put(&value, format);
   return value;
 }
 
@@ -53,6 +52,11 @@ Status CheckpointWriter::begin() {
 
 Status CheckpointWriter::put(std::span<const StoredRecord> records) {
   if (Status status = fail_at("storage.checkpoint.records"); !status.ok()) return status;
+  const bool expires =
+      std::any_of(records.begin(), records.end(), [](const StoredRecord& record) { return record.expires_us != 0; });
+  if (expires) {
+    if (Status status = raise_format(kExpiryDatabaseFormat); !status.ok()) return status;
+  }
   for (const StoredRecord& record : records) {
     value_.clear();
     encode_state(record, &value_);
@@ -89,22 +93,23 @@ Status CheckpointWriter::write(Family family) {
   return store_->status_of(written, kWriting);
 }
 
-// An older program takes the key of a further piece for damage, also if the checkpoint never counts. RocksDB may flush
-// session records at any time. So the format is durable before the first such key is written.
-Status CheckpointWriter::raise_format() {
-  if (raised_format_) return {};
+// An older program takes the key of a further piece, or a record with an expiry, for damage, also if the checkpoint
+// never counts. RocksDB may flush records at any time. So the format is durable before the first such record is
+// written.
+Status CheckpointWriter::raise_format(std::uint32_t least) {
+  if (format_ >= least) return {};
   rocksdb::WriteBatch raise;
   store_->begin_write(&raise);
-  rocksdb::Status written = raise.Put(store_->family(Family::metadata), kFormatKey, format_value(format_));
+  rocksdb::Status written = raise.Put(store_->family(Family::metadata), kFormatKey, format_value(least));
   if (written.ok()) written = store_->write(synced(), &raise);
-  raised_format_ = written.ok();
+  if (written.ok()) format_ = least;
   return store_->status_of(written, "raising the format of the database");
 }
 
 // Gathers small sessions; end() writes the rest.
 Status CheckpointWriter::put(const StoredSession& session) {
   if (session.piece > 0) {
-    if (Status status = raise_format(); !status.ok()) return status;
+    if (Status status = raise_format(kAccessDatabaseFormat); !status.ok()) return status;
   }
   const std::string key = encode_session_key(generation_, session);
   // Put refuses a value of 4 GiB or more. Such a session must not be counted: the checkpoint would then be unreadable.
@@ -149,6 +154,7 @@ Status CheckpointWriter::end(const RecoveredPosition& covers, std::string_view a
   } else if (committed.ok()) {
     committed = commit.Put(metadata, kAccessKey, encode_access(access_table));
     // Older programs would not read the table, and would report that the state hash is wrong.
+    format_ = std::max(format_, kAccessDatabaseFormat);
     if (committed.ok()) committed = commit.Put(metadata, kFormatKey, format_value(format_));
   }
   if (committed.ok()) committed = store_->write(synced(), &commit);

@@ -38,14 +38,13 @@ class CheckpointWriter {
 
  private:
   Status write(Family family);
-  Status raise_format();
+  Status raise_format(std::uint32_t least);
   Result<std::uint32_t> record_crc(BatchNumber batch) const;
 
   Store* const store_;
   Checkpoint current_;
   std::uint64_t generation_ = 0;  // of the checkpoint that is being written ...
   std::uint64_t sessions_ = 0;    // ... and how many session records it has so far
-  bool raised_format_ = false;    // raise_format() has succeeded
   std::uint32_t format_ = 1;      // of the directory
   std::string value_;
   rocksdb::WriteBatch batch_;

@@ -13,7 +13,7 @@ constexpr std::size_t kCrcBytes = 4;
 constexpr std::size_t kSessionEntryBytesMin = 17;  // the kind and the session of an entry that has no more
 
 constexpr std::uint8_t kOpenedByUser = 4;  // an opened session with a user; with the other kinds of SessionEntry
-constexpr std::uint16_t kKnownFlags = kHasAccess | kHasAttach;
+constexpr std::uint16_t kKnownFlags = kHasAccess | kHasAttach | kHasExpiries | kExpired;
 
 void put_sized(std::string_view bytes, std::string* out) {
   KILOKV_CHECK(bytes.size() <= UINT32_MAX);
@@ -53,8 +53,20 @@ bool has_attach(std::span<const SessionEntry> entries) {
 }
 
 std::uint16_t flags_of(const LogRecord& record) {
+  const bool has_expiries = record.writes != nullptr && !record.writes->expiry_write.empty();
   return static_cast<std::uint16_t>((record.access.empty() ? 0 : kHasAccess) |
-                                    (has_attach(record.sessions) ? kHasAttach : 0));
+                                    (has_attach(record.sessions) ? kHasAttach : 0) | (has_expiries ? kHasExpiries : 0) |
+                                    (record.expired ? kExpired : 0));
+}
+
+// The writes whose keys expire, each by its distance from the one before it, and the times.
+void put_expiries(const engine::WriteColumns& writes, std::string* out) {
+  const std::size_t count = writes.expiry_write.size();
+  put(out, static_cast<std::uint32_t>(count));
+  put_integer_column(out, count, [&](std::size_t i) {
+    return std::int64_t{writes.expiry_write[i]} - (i == 0 ? -1 : std::int64_t{writes.expiry_write[i - 1]});
+  });
+  put_integer_column(out, count, [&](std::size_t i) { return writes.expires_us[i]; });
 }
 
 void put_access(std::span<const std::string> changes, std::string* out) {
@@ -137,6 +149,7 @@ std::uint32_t encode_record(const LogRecord& record, std::uint32_t previous_crc,
   put_writes(writes, out);
   put_sessions(record.sessions, out);
   if (!record.access.empty()) put_access(record.access, out);
+  if (!writes.expiry_write.empty()) put_expiries(writes, out);
   const std::uint32_t crc = crc32c(std::string_view(*out).substr(begin));
   put(out, crc);
   return crc;
@@ -155,7 +168,7 @@ Result<RecordView> RecordView::parse(std::string_view bytes) {
   if (format != kRecordFormat || (flags & ~kKnownFlags) != 0) {
     return Status(StatusCode::failed_precondition, ErrorReason::failed,
                   "log record has format " + std::to_string(format) + ", flags " + std::to_string(flags) +
-                      "; this version reads format 1, flags 0 to 3");
+                      "; this version reads format 1, flags 0 to 15");
   }
   view.previous_crc_ = reader.get<std::uint32_t>();
   view.transactions_ = reader.get<std::uint32_t>();
@@ -181,6 +194,10 @@ Result<RecordView> RecordView::parse(std::string_view bytes) {
   if ((flags & kHasAccess) != 0) {
     if (Status status = view.parse_access(&reader); !status.ok()) return status;
   }
+  if ((flags & kHasExpiries) != 0) {
+    if (Status status = view.parse_expiries(&reader); !status.ok()) return status;
+  }
+  view.expired_ = (flags & kExpired) != 0;
   if (!reader.finished()) return damaged("bytes after its end");
   return view;
 }
@@ -243,6 +260,25 @@ Status RecordView::parse_access(Reader* reader) {
   return reader->good() ? Status() : damaged("access changes are cut short");
 }
 
+Status RecordView::parse_expiries(Reader* reader) {
+  expiries_ = reader->get<std::uint32_t>();
+  if (expiries_ == 0 || expiries_ > writes_) return damaged("more expiries than writes, or none");
+  expiry_step_ = IntegerColumn(reader, expiries_);
+  expires_us_ = IntegerColumn(reader, expiries_);
+  if (!reader->good()) return damaged("expiries are cut short");
+  std::int64_t write = -1;
+  for (std::size_t i = 0; i < expiries_; ++i) {
+    if (expiry_step_[i] < 1 || expiry_step_[i] >= std::int64_t{writes_} - write)
+      return damaged("an expiry of no write");
+    write += expiry_step_[i];
+    if (type_[static_cast<std::size_t>(write)] == static_cast<std::int64_t>(ValueType::absent)) {
+      return damaged("a delete with an expiry");
+    }
+    if (expires_us_[i] < 1) return damaged("an expiry before all times");
+  }
+  return {};
+}
+
 Status RecordView::visit(RecoveryVisitor* visitor) const {
   if (Status status = visitor->batch_begin(header_, tombstone_floor_); !status.ok()) return status;
   if (Status status = visit_writes(visitor); !status.ok()) return status;
@@ -262,7 +298,8 @@ Status RecordView::visit_access(RecoveryVisitor* visitor) const {
 Status RecordView::visit_writes(RecoveryVisitor* visitor) const {
   StoredRecord write;
   Version version = header_.first_version;
-  std::size_t key = 0, value = 0, values = 0;
+  std::size_t key = 0, value = 0, values = 0, expiry = 0;
+  std::int64_t expires = expiries_ > 0 ? expiry_step_[0] - 1 : -1;  // the next write whose key expires
   for (std::size_t i = 0; i < writes_; ++i) {
     version += static_cast<Version>(rank_step_[i]);
     write.version = version;
@@ -274,6 +311,11 @@ Status RecordView::visit_writes(RecoveryVisitor* visitor) const {
     if (write.type == ValueType::bytes) {
       write.bytes = values_.substr(value, static_cast<std::size_t>(value_bytes_[values++]));
       value += write.bytes.size();
+    }
+    write.expires_us = 0;
+    if (std::int64_t{expires} == static_cast<std::int64_t>(i)) {
+      write.expires_us = expires_us_[expiry];
+      expires = ++expiry < expiries_ ? expires + expiry_step_[expiry] : -1;
     }
     if (Status status = visitor->batch_write(write); !status.ok()) return status;
   }

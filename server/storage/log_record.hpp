@@ -21,8 +21,9 @@ namespace kilokv::server::storage {
 inline constexpr std::uint32_t kRecordMagic = 0x474F4C4B;  // "KLOG"
 inline constexpr std::uint16_t kRecordFormat = 1;
 inline constexpr std::size_t kRecordHeaderBytes = 96;
-// Flags: the record has changes of the access table; it has an entry of a session that got a new holder.
-inline constexpr std::uint16_t kHasAccess = 1, kHasAttach = 2;
+// Flags: the record has changes of the access table; it has an entry of a session that got a new holder; keys that it
+// wrote expire; its writes delete keys that have expired.
+inline constexpr std::uint16_t kHasAccess = 1, kHasAttach = 2, kHasExpiries = 4, kExpired = 8;
 
 // Appends the record to `out`. Returns its CRC, which the next record carries as `previous_crc`.
 // Requires: record.header.number >= 1; the columns are consistent.
@@ -43,6 +44,8 @@ class RecordView {
   Hash128 state_hash() const { return state_hash_; }
   std::uint32_t previous_crc() const { return previous_crc_; }
   std::uint32_t crc() const { return crc_; }
+  bool has_expiries() const { return expiries_ > 0; }
+  bool expired() const { return expired_; }
 
   // Visits batch_begin, the writes, the session entries, the access changes, batch_end, in this order.
   Status visit(RecoveryVisitor* visitor) const;
@@ -51,6 +54,7 @@ class RecordView {
   Status parse_writes(Reader* reader, std::uint64_t key_bytes, std::uint64_t value_bytes);
   Status parse_sessions(Reader* reader, bool has_attach);
   Status parse_access(Reader* reader);
+  Status parse_expiries(Reader* reader);
   Status visit_writes(RecoveryVisitor* visitor) const;
   Status visit_sessions(RecoveryVisitor* visitor) const;
   Status visit_access(RecoveryVisitor* visitor) const;
@@ -65,7 +69,9 @@ class RecordView {
   std::uint32_t writes_ = 0;
   std::uint32_t sessions_ = 0;
   std::uint32_t access_changes_ = 0;
-  IntegerColumn type_, rank_step_, word_, key_bytes_, value_bytes_;
+  std::uint32_t expiries_ = 0;
+  bool expired_ = false;
+  IntegerColumn type_, rank_step_, word_, key_bytes_, value_bytes_, expiry_step_, expires_us_;
   std::string_view keys_, values_, session_entries_, access_;
 };
 

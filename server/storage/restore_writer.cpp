@@ -33,6 +33,7 @@ class StoreWriter final : public RestoreWriter {
     return {};
   }
   Status state(const StoredRecord& record, std::string_view value) override {
+    if (record.expires_us != 0) format_ = kExpiryDatabaseFormat;
     return put(Family::state, record.key, value);
   }
   // All sessions are of an earlier incarnation from now on.
@@ -54,6 +55,7 @@ class StoreWriter final : public RestoreWriter {
   const StorageOptions options_;
   const std::unique_ptr<Store> store_;
   BackupHeader header_;
+  std::uint32_t format_ = kRestoredDatabaseFormat;
   rocksdb::WriteBatch batch_;
   Family family_ = Family::state;  // of what is in the batch
 };
@@ -83,7 +85,7 @@ Status StoreWriter::write() {
 
 Status StoreWriter::write_metadata(const Incarnation& incarnation) {
   std::string format;
-  bytes::put(&format, kRestoredDatabaseFormat);
+  bytes::put(&format, format_);
   Checkpoint checkpoint = header_.checkpoint;
   checkpoint.generation = kGeneration;
   rocksdb::ColumnFamilyHandle* const metadata = store_->family(Family::metadata);

@@ -6,9 +6,10 @@
 namespace kilokv::server::storage {
 namespace {
 
-constexpr std::uint8_t kValueFormat = 1;        // of each kind of value in this file, but
-constexpr std::uint8_t kUserSessionFormat = 2;  // of a session that a user has opened
-constexpr std::uint8_t kHeldSessionFormat = 3;  // of a session that a client has attached to, a user's or nobody's
+constexpr std::uint8_t kValueFormat = 1;          // of each kind of value in this file, but
+constexpr std::uint8_t kExpiringStateFormat = 2;  // of a state record whose key expires
+constexpr std::uint8_t kUserSessionFormat = 2;    // of a session that a user has opened
+constexpr std::uint8_t kHeldSessionFormat = 3;    // of a session that a client has attached to, a user's or nobody's
 // The format of a session of an earlier incarnation. The record of the session, in one of the other formats, follows.
 constexpr std::uint8_t kFrozenSessionFormat = 4;
 
@@ -71,9 +72,10 @@ Result<Incarnation> decode_incarnation(std::string_view bytes) {
 }
 
 void encode_state(const StoredRecord& record, std::string* out) {
-  put(out, kValueFormat);
+  put(out, record.expires_us == 0 ? kValueFormat : kExpiringStateFormat);
   put(out, static_cast<std::uint8_t>(record.type));
   put(out, record.version);
+  if (record.expires_us != 0) put(out, record.expires_us);
   switch (record.type) {
     case ValueType::absent: break;
     case ValueType::integer: put(out, record.integer); break;
@@ -83,9 +85,16 @@ void encode_state(const StoredRecord& record, std::string* out) {
 
 Status decode_state(std::string_view bytes, StoredRecord* record) {
   Reader reader(bytes);
-  if (Status status = check_format(&reader, "state record"); !status.ok()) return status;
+  const bool expires = !bytes.empty() && static_cast<std::uint8_t>(bytes.front()) == kExpiringStateFormat;
+  if (expires) {
+    reader.get<std::uint8_t>();
+  } else if (Status status = check_format(&reader, "state record", "formats 1 and 2"); !status.ok()) {
+    return status;
+  }
   record->type = static_cast<ValueType>(reader.get<std::uint8_t>());
   record->version = reader.get<Version>();
+  record->expires_us = expires ? reader.get<TimeUs>() : 0;
+  if (expires && (record->expires_us < 1 || record->type == ValueType::absent)) reader.fail();
   record->integer = 0;
   record->bytes = {};
   switch (record->type) {

@@ -16,9 +16,10 @@
 namespace kilokv::server::storage {
 
 // The format of the whole directory. It is raised if an older program can no longer read the directory: format 2 has
-// users, roles and tokens, or sessions in several pieces; format 3 was restored from a backup. A directory that never
-// had them keeps format 1.
-inline constexpr std::uint32_t kDatabaseFormat = 3;
+// users, roles and tokens, or sessions in several pieces; format 3 was restored from a backup; format 4 has keys that
+// expire. A directory that never had them keeps format 1.
+inline constexpr std::uint32_t kDatabaseFormat = 4;
+inline constexpr std::uint32_t kExpiryDatabaseFormat = 4;
 inline constexpr std::uint32_t kRestoredDatabaseFormat = 3;
 inline constexpr std::uint32_t kAccessDatabaseFormat = 2;
 inline constexpr std::uint32_t kFirstDatabaseFormat = 1;

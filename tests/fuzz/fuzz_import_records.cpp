@@ -28,25 +28,26 @@ std::string_view take_line(std::string_view* text) {
 }
 
 // The text is one record, which is equal to `record`.
-void check_text(std::string_view text, RecordParser* parser, const Record& record) {
+void check_text(std::string_view text, RecordParser* parser, const Record& record, bool with_expiry) {
   Taken taken = Taken::nothing;
   while (!text.empty()) taken = parser->take(take_line(&text));
   KILOKV_CHECK(taken == Taken::record);
   KILOKV_CHECK(parser->record().key == record.key);
   KILOKV_CHECK(parser->record().value == record.value);
+  KILOKV_CHECK(!with_expiry || parser->record().expires_at_us == record.expires_at_us);
   KILOKV_CHECK(parser->end() == Taken::nothing);
 }
 
 void check_record(const Record& record) {
   std::string json;
-  client::append_json_pair(record.key, view(record), &json);
-  check_text(json, client::make_json_parser().get(), record);
+  client::append_json_pair(record.key, view(record), record.expires_at_us, &json);
+  check_text(json, client::make_json_parser().get(), record, true);
   for (const char separator : {',', ';', '\t'}) {
     client::CsvColumns columns;
     columns.separator = separator;
     std::string csv = client::csv_header(separator);
     client::append_csv_pair(record.key, view(record), &csv, separator);
-    check_text(csv, client::make_csv_parser(columns).get(), record);
+    check_text(csv, client::make_csv_parser(columns).get(), record, false);
   }
 }
 

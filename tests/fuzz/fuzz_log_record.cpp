@@ -38,6 +38,11 @@ class Parts final : public RecoveryVisitor {
     const Version rank = record.version - header.first_version;
     KILOKV_CHECK(rank <= UINT32_MAX && !record.key.empty());
     versions_.push_back(record.version);
+    KILOKV_CHECK(record.expires_us >= 0);
+    if (record.expires_us != 0) {
+      writes.expiry_write.push_back(static_cast<std::uint32_t>(writes.rank.size()));
+      writes.expires_us.push_back(record.expires_us);
+    }
     writes.rank.push_back(static_cast<std::uint32_t>(rank));
     writes.type.push_back(static_cast<std::uint8_t>(record.type));
     writes.word.push_back(record.integer);
@@ -81,7 +86,8 @@ std::string encode(const storage::RecordView& view, const Parts& parts) {
                          .state_hash = view.state_hash(),
                          .writes = &parts.writes,
                          .sessions = parts.entries,
-                         .access = parts.access};
+                         .access = parts.access,
+                         .expired = view.expired()};
   std::string bytes;
   storage::encode_record(record, view.previous_crc(), &bytes);
   return bytes;

@@ -32,6 +32,11 @@ class ForwardingEngine : public engine::Engine {
   TimeUs next_time(const engine::TransactionColumns& columns, std::size_t t, TimeUs stamp_us) const override {
     return to_->next_time(columns, t, stamp_us);
   }
+  TimeUs next_expiry() const override { return to_->next_expiry(); }
+  void visit_due(TimeUs stamp_us, std::size_t max,
+                 const std::function<void(std::string_view, TimeUs)>& visit) const override {
+    to_->visit_due(stamp_us, max, visit);
+  }
   std::string_view bytes_of(Cell cell) const override { return to_->bytes_of(cell); }
   void release_through(BatchNumber batch) override { to_->release_through(batch); }
   void retain(Cell cell) override { to_->retain(cell); }
@@ -45,9 +50,9 @@ class ForwardingEngine : public engine::Engine {
                     const std::function<bool(const engine::RecordView&)>& visit) const override {
     to_->scan_reverse(from, to, visit);
   }
-  Status load(std::string_view key, Version version, ValueType type, std::int64_t integer,
-              std::string_view bytes) override {
-    return to_->load(key, version, type, integer, bytes);
+  Status load(std::string_view key, Version version, ValueType type, std::int64_t integer, std::string_view bytes,
+              TimeUs expires_us) override {
+    return to_->load(key, version, type, integer, bytes, expires_us);
   }
   void prefetch(std::string_view key) override { to_->prefetch(key); }
   void drop_tombstones(Version floor, const std::function<void(std::string_view)>& dropped,

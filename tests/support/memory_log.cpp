@@ -82,9 +82,13 @@ Status MemoryLog::append(std::span<const LogRecord> records) {
                 {},
                 {record.access.begin(), record.access.end()}};
     const engine::WriteColumns& writes = *record.writes;
-    std::size_t value = 0;
+    std::size_t value = 0, expiry = 0;
+    expired_ += record.expired ? writes.size() : 0;
     for (std::size_t i = 0; i < writes.size(); ++i) {
       Write write;
+      if (expiry < writes.expiry_write.size() && writes.expiry_write[expiry] == i) {
+        write.record.expires_us = writes.expires_us[expiry++];
+      }
       write.key = writes.key(i);
       write.record.version = record.header.first_version + writes.rank[i];
       write.record.type = static_cast<ValueType>(writes.type[i]);

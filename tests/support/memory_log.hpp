@@ -46,6 +46,7 @@ class MemoryLog : public CommitLog {
   std::size_t stored_records() const { return state_.size(); }  // of checkpoints
   BatchNumber checkpoint() const { return covers_.batch; }
   std::uint64_t reserved() const { return reserved_; }
+  std::uint64_t expired() const { return expired_; }  // writes of records that say so
 
  private:
   struct Write {
@@ -73,6 +74,7 @@ class MemoryLog : public CommitLog {
   RecoveredPosition covers_, last_;
   std::uint64_t reserved_ = 0, reserve_limit_ = UINT64_MAX;
   std::size_t appends_ = 0;
+  std::uint64_t expired_ = 0;
   bool fail_append_ = false, holds_up_ = false;
 };
 

@@ -42,6 +42,7 @@ void Chunk::add_record(std::string_view text, std::uint64_t lines, const Record&
   add_lines(text, lines);
   entry.key_begin = bytes_.size();
   entry.key_size = record.key.size();
+  entry.expires_at_us = record.expires_at_us;
   bytes_.append(record.key);
   if (const auto* integer = std::get_if<std::int64_t>(&record.value)) {
     entry.is_integer = true;
@@ -92,10 +93,12 @@ void Chunk::append_puts(const ChunkRules& rules, Batch* batch) const {
     if (entry.use != Use::write) continue;
     const Key key = batch->key(key_of(entry));
     if (rules.existing != Existing::overwrite) batch->guard_absent(key);
+    Expiry expiry;
+    if (entry.expires_at_us != 0) expiry = ExpiresAt{entry.expires_at_us};
     if (entry.is_integer) {
-      batch->put(key, entry.integer);
+      batch->put(key, entry.integer, expiry);
     } else {
-      batch->put(key, view(entry.value_begin, entry.value_size));
+      batch->put(key, view(entry.value_begin, entry.value_size), expiry);
     }
   }
 }

@@ -52,6 +52,7 @@ class Chunk {
     std::size_t key_begin = 0, key_size = 0;    // in bytes_
     bool is_integer = false;
     std::int64_t integer = 0;
+    std::int64_t expires_at_us = 0;               // 0: never
     std::size_t value_begin = 0, value_size = 0;  // in bytes_
     Use use = Use::write;
   };

@@ -46,6 +46,10 @@ class Export {
     if (!problem_.empty()) return ExitCode::other;
     if (!position) return report_lost(position.error());
     if (!write() || (!to_stdout() && fails(file_.finish()))) return ExitCode::other;
+    if (expiries_left_out_ > 0) {
+      std::cerr << "kilokv: " << bench::grouped(expiries_left_out_)
+                << " pairs expire, and the CSV does not say when; --format jsonl does\n";
+    }
     summarize(*position);
     return ExitCode::ok;
   }
@@ -65,8 +69,9 @@ class Export {
   bool take(const Pair& pair) {
     if (format_ == BulkFormat::csv) {
       append_csv_pair(pair.key, view_of(pair), &text_, arguments_.separator);
+      if (pair.expires_at_us != 0) ++expiries_left_out_;
     } else {
-      append_json_pair(pair.key, view_of(pair), &text_);
+      append_json_pair(pair.key, view_of(pair), pair.expires_at_us, &text_);
     }
     ++pairs_;
     return interrupt::received() == 0 && (text_.size() < kWriteBytes || write());
@@ -120,6 +125,7 @@ class Export {
   FileOutput file_;
   std::string text_;  // that is not written yet
   std::uint64_t pairs_ = 0, bytes_ = 0;
+  std::uint64_t expiries_left_out_ = 0;  // CSV has no place for them
   FileProblem problem_;
 };
 

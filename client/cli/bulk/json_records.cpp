@@ -47,12 +47,18 @@ class JsonRecords final : public RecordParser {
   }
 
   void read(const Json& object) {
-    static const std::vector<std::string> kNames = {"key", "value", "version"};  // `scan` prints the version
+    static const std::vector<std::string> kNames = {"key", "value", "version",  // `scan` prints the version
+                                                    "expires_at_us"};
     if (!object.is_object()) fields::fail("this is no JSON object with a key and a value");
     fields::check_names(object, kNames);
     key_ = fields::bytes(fields::member(object, "key"), "key");
     if (key_.empty()) fields::fail("the key is empty");
     record_.key = key_;
+    record_.expires_at_us = 0;
+    if (const auto expiry = object.find("expires_at_us"); expiry != object.end()) {
+      record_.expires_at_us = fields::integer<std::int64_t>(*expiry, "expires_at_us");
+      if (record_.expires_at_us < 1) fields::fail("\"expires_at_us\" is not a time: " + fields::shown(*expiry));
+    }
     const Json& value = fields::member(object, "value");
     if (value.is_number()) {
       record_.value = fields::integer<std::int64_t>(value, "value");

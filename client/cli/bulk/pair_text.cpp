@@ -82,7 +82,7 @@ void append_json_bytes(std::string_view bytes, std::string* out) {
   out->append("\"}");
 }
 
-void append_json_pair(std::string_view key, const ValueView& value, std::string* out) {
+void append_json_pair(std::string_view key, const ValueView& value, std::int64_t expires_at_us, std::string* out) {
   out->append("{\"key\": ");
   append_json_bytes(key, out);
   out->append(", \"value\": ");
@@ -91,6 +91,7 @@ void append_json_pair(std::string_view key, const ValueView& value, std::string*
   } else {
     append_json_bytes(std::get<std::string_view>(value), out);
   }
+  if (expires_at_us != 0) out->append(", \"expires_at_us\": ").append(std::to_string(expires_at_us));
   out->append("}\n");
 }
 

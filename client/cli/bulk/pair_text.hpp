@@ -17,8 +17,9 @@ bool is_text(std::string_view bytes);
 
 // A string, or {"b64": "..."}.
 void append_json_bytes(std::string_view bytes, std::string* out);
-// {"key": ..., "value": ...}, and a newline. Requires: the value is an integer or bytes.
-void append_json_pair(std::string_view key, const ValueView& value, std::string* out);
+// {"key": ..., "value": ...}, with "expires_at_us" if the key expires (0: it does not), and a newline. Requires: the
+// value is an integer or bytes.
+void append_json_pair(std::string_view key, const ValueView& value, std::int64_t expires_at_us, std::string* out);
 
 // A cell with this at its start holds base64. A text that begins so is written as base64, too.
 inline constexpr std::string_view kBase64Mark = "b64:";

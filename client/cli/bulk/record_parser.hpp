@@ -24,6 +24,7 @@ struct CsvColumns {
 struct Record {  // its views are valid until the parser takes the next line
   std::string_view key;
   std::variant<std::int64_t, std::string_view> value;
+  std::int64_t expires_at_us = 0;  // when the key expires; 0: never
 };
 
 class RecordParser {

@@ -121,8 +121,22 @@ Op Batch::Columns::add_operation(v1::OperationKind kind, std::uint32_t key, v1::
   return op;
 }
 
-Op Batch::Columns::add_operation(v1::OperationKind kind, Key key, const Operand& operand) {
+int Batch::Columns::expiry_of(int operation) const {
+  const auto& operations = message.expiry_operation();
+  const auto found = std::lower_bound(operations.begin(), operations.end(), static_cast<std::uint32_t>(operation));
+  const bool has = found != operations.end() && *found == static_cast<std::uint32_t>(operation);
+  return has ? static_cast<int>(found - operations.begin()) : -1;
+}
+
+Op Batch::Columns::add_operation(v1::OperationKind kind, Key key, const Operand& operand, const Expiry& expiry) {
   check_key(key);
+  if (misuse.empty() && !std::holds_alternative<std::monostate>(expiry)) {
+    const auto* const ttl = std::get_if<TimeToLive>(&expiry);
+    message.add_expiry_operation(static_cast<std::uint32_t>(message.operation_key_size()));
+    message.mutable_expiry_kind()->push_back(
+        static_cast<char>(ttl != nullptr ? v1::EXPIRY_KIND_TTL : v1::EXPIRY_KIND_AT));
+    message.add_expiry_us(ttl != nullptr ? ttl->us : std::get<ExpiresAt>(expiry).time_us);
+  }
   const auto at = static_cast<std::uint32_t>(key);
   if (const auto* integer = std::get_if<std::int64_t>(&operand)) {
     return add_operation(kind, at, v1::OPERAND_KIND_INTEGER, *integer);
@@ -247,14 +261,18 @@ Op Batch::get(Key key) {
   return columns_->add_operation(v1::OPERATION_KIND_GET, static_cast<std::uint32_t>(key));
 }
 
-Op Batch::put(Key key, const Operand& value) { return columns_->add_operation(v1::OPERATION_KIND_PUT, key, value); }
+Op Batch::put(Key key, const Operand& value, const Expiry& expiry) {
+  return columns_->add_operation(v1::OPERATION_KIND_PUT, key, value, expiry);
+}
 
 Op Batch::del(Key key) {
   columns_->check_key(key);
   return columns_->add_operation(v1::OPERATION_KIND_DELETE, static_cast<std::uint32_t>(key));
 }
 
-Op Batch::add(Key key, const Operand& delta) { return columns_->add_operation(v1::OPERATION_KIND_ADD, key, delta); }
+Op Batch::add(Key key, const Operand& delta, const Expiry& expiry) {
+  return columns_->add_operation(v1::OPERATION_KIND_ADD, key, delta, expiry);
+}
 
 Op Batch::range_get(std::string_view from, std::string_view to, std::uint32_t limit) {
   return columns_->add_operation(v1::OPERATION_KIND_RANGE_GET, columns_->add_range(from, to, limit));

@@ -50,7 +50,9 @@ struct Batch::Columns {
                  std::uint32_t other = kNoKey);
   Op add_operation(v1::OperationKind kind, std::uint32_t key, v1::OperandKind operand = v1::OPERAND_KIND_INTEGER,
                    std::int64_t value = 0);
-  Op add_operation(v1::OperationKind kind, Key key, const Operand& operand);
+  Op add_operation(v1::OperationKind kind, Key key, const Operand& operand, const Expiry& expiry);
+  // Index of the expiry of an operation in the expiry columns; -1: it has none.
+  int expiry_of(int operation) const;
 };
 
 }  // namespace kilokv::client

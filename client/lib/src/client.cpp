@@ -79,6 +79,7 @@ Pair to_pair(v1::Read* read) {
   Pair pair;
   pair.key = std::move(*read->mutable_key());
   pair.version = read->version();
+  pair.expires_at_us = read->expires_at_us();
   if (read->value().has_bytes()) {
     pair.value = std::move(*read->mutable_value()->mutable_bytes());
   } else {

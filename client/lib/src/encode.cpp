@@ -102,6 +102,11 @@ void set_operation(const Batch::Columns& c, int o, v1::Operation* out) {
   const std::string_view bytes = c.key(key);
   out->set_key(bytes.data(), bytes.size());
   if (!traits.operand.empty()) set_operand(c, o, out->mutable_operand());
+  const int expiry = c.expiry_of(o);
+  if (expiry < 0) return;
+  const std::int64_t us = c.message.expiry_us(expiry);
+  const bool is_ttl = c.message.expiry_kind()[static_cast<std::size_t>(expiry)] == v1::EXPIRY_KIND_TTL;
+  is_ttl ? out->set_ttl_us(us) : out->set_expires_at_us(us);
 }
 
 void set_transaction(const Batch::Columns& c, int t, v1::Transaction* out, std::uint32_t guards_skipped = 0) {

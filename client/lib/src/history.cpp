@@ -112,6 +112,10 @@ void append_operation(const Batch::Columns& c, int o, std::string* out) {
     out->append(", \"").append(traits.operand).append("\": ");
     append_operand(c, o, out);
   }
+  if (const int expiry = c.expiry_of(o); expiry >= 0) {
+    const bool is_ttl = c.message.expiry_kind()[static_cast<std::size_t>(expiry)] == v1::EXPIRY_KIND_TTL;
+    append_field(is_ttl ? "ttl_us" : "expires_at_us", c.message.expiry_us(expiry), out);
+  }
   out->push_back('}');
 }
 
@@ -168,12 +172,14 @@ void append_version(std::optional<std::uint64_t> version, std::string* out) {
   }
 }
 
-void append_read(std::string_view key, const ValueView& value, std::optional<std::uint64_t> version, std::string* out) {
+void append_read(std::string_view key, const ValueView& value, std::optional<std::uint64_t> version, std::string* out,
+                 std::int64_t expires_at_us = 0) {
   out->append("{\"key\": ");
   append_history_key(key, out);
   out->append(", \"value\": ");
   append_value(value, out);
   append_version(version, out);
+  if (expires_at_us != 0) append_field("expires_at_us", expires_at_us, out);
   out->push_back('}');
 }
 
@@ -238,7 +244,7 @@ std::string history_header(std::string_view config_json, const std::vector<Pair>
   out.append(config_json);
   append_list("initial", 0, static_cast<std::uint32_t>(initial.size()), &out, [&](int i) {
     const Pair& pair = initial[static_cast<std::size_t>(i)];
-    append_read(pair.key, view(pair), pair.version, &out);
+    append_read(pair.key, view(pair), pair.version, &out, pair.expires_at_us);
   });
   out.append("}\n");
   return out;

@@ -31,7 +31,8 @@ struct BatchWrites {
     return {0, make_tag(header.first_version + results->rank[t], ValueType::absent)};
   }
 
-  // Calls f(id, before, after) for each write, in rank order. Requires: the slots of pairs are still those of `table`.
+  // Calls f(operation, id, before, after) for each write, in rank order. Requires: the slots of pairs are still those
+  // of `table`.
   template <class F>
   void for_each(const RecordTable& table, const F& f) const {
     order->for_each(*results, [&](std::uint32_t t) {
@@ -40,11 +41,11 @@ struct BatchWrites {
         if ((results->op_flags[i] & BatchResults::kWrote) == 0) continue;
         const std::uint32_t at = columns->op_key[i];
         if (!deletes_range(i)) {
-          f(columns->key_id[at], before[i], results->op_cell[i]);
+          f(i, columns->key_id[at], before[i], results->op_cell[i]);
           continue;
         }
         for (std::uint32_t pair = results->range_begin[at]; pair < results->range_end[at]; ++pair) {
-          f(table[slot_of_pair[pair]].id, results->pair_cell[pair], deleted_by(t));
+          f(i, table[slot_of_pair[pair]].id, results->pair_cell[pair], deleted_by(t));
         }
       }
     });

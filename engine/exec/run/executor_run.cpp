@@ -49,7 +49,7 @@ Status ExecutorRun::write_back(const Batch& batch, Executor* executor) {
   }
   if (!back.has_new()) return {};
   // The device's table may lack records that had no version.
-  batch.writes.for_each(batch.store->table(), [&](KeyId id, Cell before, Cell) {
+  batch.writes.for_each(batch.store->table(), [&](std::uint32_t, KeyId id, Cell before, Cell) {
     if (before.tag == 0) executor->changed(id);
   });
   return {};

@@ -162,6 +162,7 @@ void Checkpointer::capture(Slice* slice, std::size_t left) {
     StoredRecord stored;
     stored.version = version_of(record.cell.tag);
     stored.type = type_of(record.cell.tag);
+    stored.expires_us = record.expires_us;
     if (stored.type == ValueType::integer) stored.integer = static_cast<std::int64_t>(record.cell.word);
     places.push_back(
         {slice->arena.size(), record.key.size(), slice->arena.size() + record.key.size(), record.bytes.size()});

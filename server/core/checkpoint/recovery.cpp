@@ -55,7 +55,7 @@ Status Recovery::identity(const DatabaseIdentity& identity) {
 
 Status Recovery::load(const StoredRecord& record) {
   largest_value_ = std::max<std::uint64_t>(largest_value_, record.bytes.size());
-  return engine_->load(record.key, record.version, record.type, record.integer, record.bytes);
+  return engine_->load(record.key, record.version, record.type, record.integer, record.bytes, record.expires_us);
 }
 
 void Recovery::raise_floor(Version floor) {
@@ -77,6 +77,7 @@ void Recovery::count_record(const StoredRecord& record) {
   ++counted_.records;
   counted_.bytes += engine::new_key_bytes(record.key.size());
   if (record.type == ValueType::bytes) counted_.bytes += engine::new_value_bytes(record.bytes.size());
+  if (record.expires_us != 0) counted_.bytes += engine::expiry_bytes();
   progress_.counting = true;
   loaded_one();
 }

@@ -3,7 +3,8 @@
 namespace kilokv::server {
 
 void Batch::clear() {
-  memory_bytes = unanswered_parts = 0;
+  memory_bytes = unanswered_parts = reserved_log_bytes = 0;
+  expired = false;
   header = {};
   times = {};
   columns.clear();

@@ -55,6 +55,9 @@ struct Batch {
   std::vector<BatchPart> parts;
   std::vector<SessionEntry> session_entries;  // opened and closed; the log stage adds results
   std::vector<std::string> access_changes;    // as encode_change writes them
+  // It deletes keys that have expired, and has nothing else. Then the space of the log that is reserved for it.
+  bool expired = false;
+  std::uint64_t reserved_log_bytes = 0;
   std::string encoded_results;
   std::vector<std::function<void()>> when_durable;  // the answer worker runs them, after the results
   Position after;

@@ -133,6 +133,14 @@ class TransactionText {
     return std::to_string(word);
   }
 
+  std::string expiry(std::uint32_t op) const {
+    const auto found = std::lower_bound(columns_.expiry_op.begin(), columns_.expiry_op.end(), op);
+    if (found == columns_.expiry_op.end() || *found != op) return "";
+    const auto i = static_cast<std::size_t>(found - columns_.expiry_op.begin());
+    const bool is_ttl = static_cast<engine::Expiry>(columns_.expiry_kind[i]) == engine::Expiry::after;
+    return (is_ttl ? ", \"ttl_us\": " : ", \"expires_at_us\": ") + std::to_string(columns_.expiry_us[i]);
+  }
+
   std::string operation(std::uint32_t i) const {
     const auto kind = static_cast<OpKind>(columns_.op_kind[i]);
     const std::uint32_t index = columns_.op_key[i];
@@ -143,7 +151,7 @@ class TransactionText {
              (is_reverse(kind) ? ", \"reverse\": true}" : "}");
     }
     if (takes_operand(kind)) {
-      return text + key(index) + ", \"" + std::string(names.operand) + "\": " + operand(i) + '}';
+      return text + key(index) + ", \"" + std::string(names.operand) + "\": " + operand(i) + expiry(i) + '}';
     }
     return text + key(index) + '}';
   }
@@ -176,7 +184,8 @@ std::string batch_text(const engine::BatchHeader& header, const engine::Transact
   std::size_t records = 0, transactions = 0;
   for (const auto& [key, record] : before.records) {
     if (!append("{\"key\": " + key_text(key) + ", \"value\": " + value_text(record.value) +
-                    ", \"version\": " + std::to_string(record.version) + "}\n",
+                    ", \"version\": " + std::to_string(record.version) +
+                    (record.expires_us == 0 ? "" : ", \"expires_at_us\": " + std::to_string(record.expires_us)) + "}\n",
                 kBatchTextBytesMax / 2)) {
       break;
     }

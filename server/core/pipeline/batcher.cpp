@@ -61,6 +61,41 @@ TimeUs Batcher::next_due(TimeUs now, std::uint32_t in_flight) const {
   return due;
 }
 
+// By the stamps. While a batch is in flight, keys that are due wait a little, so that one batch takes many of them.
+TimeUs Batcher::expiry_due_us(const engine::Engine& engine, std::uint32_t in_flight) const {
+  if (options_.read_only || in_flight >= options_.batch_in_flight_max) return kNever;
+  const TimeUs next_us = engine.next_expiry();
+  if (in_flight == 0 || next_us > kNever - options_.batch_max_delay_us) return next_us;
+  return next_us + options_.batch_max_delay_us;
+}
+
+bool Batcher::must_expire(const engine::Engine& engine, std::uint32_t in_flight) const {
+  const TimeUs due_us = expiry_due_us(engine, in_flight);
+  return due_us != kNever && due_us <= stamps_.now_us();
+}
+
+TimeUs Batcher::next_expiry(const engine::Engine& engine, TimeUs now, std::uint32_t in_flight) const {
+  const TimeUs due_us = expiry_due_us(engine, in_flight);
+  if (due_us == kNever) return kNever;
+  const TimeUs left_us = std::max<TimeUs>(due_us - stamps_.now_us(), 0);
+  return left_us > kNever - now ? kNever : now + left_us;
+}
+
+void Batcher::fill_expired(const Position& before, const engine::Engine& engine, const engine::KeyHashSecret& secret,
+                           Batch* batch) {
+  batch->header.number = before.batch + 1;
+  batch->header.time_us = stamps_.take();
+  batch->header.first_version = before.next_version;
+  batch->expired = true;
+  engine::ColumnsBuilder builder(&batch->columns, secret);
+  engine.visit_due(batch->header.time_us, options_.expiry_batch_max, [&](std::string_view key, TimeUs) {
+    builder.begin();
+    builder.op(engine::OpKind::del, builder.key(key));
+    builder.end();
+  });
+  batch->expires.assign(batch->columns.size(), 0);
+}
+
 bool Batcher::fill(const Position& before, std::uint64_t unanswered_parts, RefusedBatch* refused, Batch* batch) {
   batch->header.number = before.batch + 1;
   batch->header.time_us = stamps_.take();

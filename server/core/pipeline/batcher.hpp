@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/engine.hpp"
 #include "engine/txn/columns.hpp"
 #include "server/core/access/access.hpp"
 #include "server/core/environment.hpp"
@@ -61,6 +62,14 @@ class Batcher {
   // Fills an empty batch that follows `before`. `unanswered_parts`: CoreContext. Returns false if the batch stays
   // empty, because what is queued must wait until earlier batches, which read much or are large, are answered.
   bool fill(const Position& before, std::uint64_t unanswered_parts, RefusedBatch* refused, Batch* batch);
+
+  // Whether a batch has to form now that deletes expired keys. It forms in turn with other batches.
+  bool must_expire(const engine::Engine& engine, std::uint32_t in_flight) const;
+  // The time at which it may have to form if nothing happens before; kNever: only after something happens.
+  TimeUs next_expiry(const engine::Engine& engine, TimeUs now, std::uint32_t in_flight) const;
+  // Fills an empty batch with a DELETE of each of the first keys that are due, a transaction for each.
+  void fill_expired(const Position& before, const engine::Engine& engine, const engine::KeyHashSecret& secret,
+                    Batch* batch);
 
   // Attaches work to the next batch; a batch forms for it. None of this work needs the table.
   void attach(const SessionEntry& entry) { attached_.entries.push_back(entry); }
@@ -101,6 +110,7 @@ class Batcher {
     }
   };
 
+  TimeUs expiry_due_us(const engine::Engine& engine, std::uint32_t in_flight) const;
   bool must_wait_for_parked(TimeUs stamp_us);
   void append_parked(Batch* batch);
   Waiting::Answer choose_parked(Parked* parked);

@@ -14,6 +14,8 @@ namespace kilokv::server {
 struct Counters {
   std::atomic<std::uint64_t> batches{0}, transactions{0}, committed{0}, guard_failed{0}, wait_expired{0}, overflow{0},
       type_mismatch{0}, refused{0}, abandoned{0};
+  std::atomic<std::uint64_t> expired{0};       // keys that were deleted because they had expired
+  std::atomic<TimeUs> next_expiry_us{kNever};  // the least time at which a key expires, after the last batch
   std::atomic<std::uint64_t> batches_serial{0}, batches_parallel{0}, batches_on_device{0}, shadow_batches{0},
       shadow_skipped{0};
 

@@ -12,11 +12,13 @@
 #include "engine/txn/kinds.hpp"
 #include "server/core/fail_point.hpp"
 #include "server/core/memory/memory_bounds.hpp"
+#include "server/core/pipeline/transaction_cost.hpp"
 
 namespace kilokv::server {
 namespace {
 
-constexpr DurationUs kExpiryIntervalUs = 500000;
+constexpr DurationUs kExpiryIntervalUs = 500000;  // of sessions
+constexpr DurationUs kNoSpaceUs = 1000000;        // until the log is asked for space again
 constexpr DurationUs kCommandsUsMax = 1000;
 constexpr DurationUs kIdleUs = 5000000;
 // How much of what ends is done between two batches: about half a millisecond.
@@ -82,7 +84,13 @@ TimeUs ExecuteStage::step() {
   core_->sessions.free_ended(kResultsFreedPerStep);
   free_when_idle(now);
   if (draining_ && drained()) finish_drain();
-  if (must_form(now)) {
+  const bool has_work = must_form(now);
+  if (must_expire(now) && !(has_work && expired_last_)) {
+    run_expired(now);
+    return core_->environment.clock->monotonic_us();
+  }
+  if (has_work) {
+    expired_last_ = false;
     // If nothing fits beside the answers under way, the answer stage notifies when there is room again.
     const bool waits_for_answers = !run_batch() && core_->unanswered_parts.load() > kWholeBatch;
     return waits_for_answers && !has_more() ? next_expiry_us_ : core_->environment.clock->monotonic_us();
@@ -251,6 +259,32 @@ bool ExecuteStage::must_form(TimeUs now) const {
   return batcher_->must_form(now, in_flight, draining_);
 }
 
+bool ExecuteStage::must_expire(TimeUs now) const {
+  return refused_.empty() && !draining_ && now >= no_expiry_before_us_ &&
+         batcher_->must_expire(*core_->engine, in_flight());
+}
+
+// If the log has no space, the keys stay for a while longer.
+void ExecuteStage::run_expired(TimeUs now) {
+  expired_last_ = true;
+  std::unique_ptr<Batch> batch = core_->batches.take();
+  batcher_->fill_expired(core_->executed.get(), *core_->engine, core_->secret, batch.get());
+  std::uint64_t log_bytes = 0;
+  for (std::size_t t = 0; t < batch->columns.size(); ++t)
+    log_bytes += cost_of(batch->columns, t, false, 0, 0).log.bytes;
+  if (!core_->log->reserve(log_bytes, LogUse::reads_and_deletes).ok()) {
+    no_expiry_before_us_ = now + kNoSpaceUs;
+    batch->clear();
+    return core_->batches.give(std::move(batch));
+  }
+  batch->reserved_log_bytes = log_bytes;
+  batch->times.formed_us = core_->environment.clock->monotonic_us();
+  KILOKV_CHECK(execute(batch.get()).ok());  // a delete needs no room
+  if (!shadow_passes(*batch)) return;
+  core_->counters.expired.fetch_add(batch->writes.size(), std::memory_order_relaxed);
+  complete(std::move(batch));
+}
+
 // Whether there is more of what is done between batches, a part at a time.
 bool ExecuteStage::has_more() const {
   return !commands_.empty() || !abandoned_.empty() || !endings_.empty() || !searches_.empty() ||
@@ -260,7 +294,9 @@ bool ExecuteStage::has_more() const {
 TimeUs ExecuteStage::next_wake(TimeUs now) const {
   const std::uint32_t in_flight = this->in_flight();  // the log stage and the answer stage notify when this changes
   if (has_more() || (cancels_left_ && refused_.empty()) || (in_flight == 0 && waiting_->has_candidates())) return now;
-  return std::min(next_expiry_us_, batcher_->next_due(now, in_flight));
+  const TimeUs next_us = std::min(next_expiry_us_, batcher_->next_due(now, in_flight));
+  if (draining_) return next_us;
+  return std::min(next_us, std::max(batcher_->next_expiry(*core_->engine, now, in_flight), no_expiry_before_us_));
 }
 
 // Returns false if all work has to wait until answers are sent.
@@ -338,9 +374,12 @@ bool ExecuteStage::shadow_passes(const Batch& batch) {
 void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   const engine::Engine& engine = *core_->engine;
   core_->counters.add_batch(engine.execution());
-  note_batch(engine.execution(), batch->columns.size(), &core_->metrics);
-  const std::uint64_t postponed = core_->counters.add_outcomes(batch->results);
-  core_->hot_keys.note_batch(batch->columns, batch->results, core_->environment.clock->monotonic_us(), core_->secret);
+  std::uint64_t postponed = 0;
+  if (!batch->expired) {  // nobody has sent these transactions
+    note_batch(engine.execution(), batch->columns.size(), &core_->metrics);
+    postponed = core_->counters.add_outcomes(batch->results);
+    core_->hot_keys.note_batch(batch->columns, batch->results, core_->environment.clock->monotonic_us(), core_->secret);
+  }
   Unparkable unparkable;
   if (postponed > 0) unparkable = park_postponed(batch.get());
   for (const BatchPart& part : batch->parts) {
@@ -364,6 +403,7 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   batch->times.executed_us = core_->environment.clock->monotonic_us();
   tell_executed(*batch, postponed);
   core_->data.set_held(engine.memory());  // before the answer, with which the request gives its memory back
+  core_->counters.next_expiry_us.store(engine.next_expiry(), std::memory_order_relaxed);
   core_->note_stamp(batch->after.time_us);
   core_->executed.set(batch->after);
   core_->in_flight.fetch_add(1, std::memory_order_relaxed);

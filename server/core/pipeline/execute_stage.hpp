@@ -6,6 +6,9 @@
 // its position becomes the executed one; it goes to the log. If the engine refuses a batch because the table is full,
 // the batch runs again in parts (RefusedBatch).
 //
+// Keys that have expired are deleted in batches of their own, in turn with the others. Nobody waits for an answer of
+// such a batch. It is logged as the others are, and it wakes those who wait for its keys.
+//
 // Invariants:
 // - Whenever a command runs, the table, the parking lot, the kept snapshots and CoreContext::executed are at the same
 //   batch.
@@ -99,6 +102,8 @@ class ExecuteStage {
   bool has_more() const;
   TimeUs next_wake(TimeUs now) const;
 
+  bool must_expire(TimeUs now) const;
+  void run_expired(TimeUs now);
   bool run_batch();
   void note_queue_waits(const Batch& batch, TimeUs now_us);
   Status execute(Batch* batch);
@@ -126,6 +131,8 @@ class ExecuteStage {
   std::function<void()> when_drained_;
   bool cancels_left_ = false;  // some can be carried out now, without a batch before
   bool draining_ = false;
+  bool expired_last_ = false;       // the last batch has deleted expired keys
+  TimeUs no_expiry_before_us_ = 0;  // the log had no space for one
   TimeUs next_expiry_us_ = 0;
   BatchNumber released_through_ = 0, last_batch_ = 0;
   TimeUs idle_at_us_ = kNever;  // when there was no batch for a while, and what is kept for the next ones is freed

@@ -53,6 +53,7 @@ TimeUs LogStage::step() {
     record.writes = &batch->writes;
     record.sessions = batch->session_entries;
     record.access = batch->access_changes;
+    record.expired = batch->expired;
     records_.push_back(record);
   }
   fail_point("core.log.before_append");
@@ -72,7 +73,10 @@ TimeUs LogStage::step() {
   if (core_->events.batches_appended) {
     core_->events.batches_appended({durable_us - sync_us, group_.back()->after.batch, count});
   }
-  for (const auto& batch : group_) batch->times.durable_us = durable_us;
+  for (const auto& batch : group_) {
+    batch->times.durable_us = durable_us;
+    if (batch->reserved_log_bytes > 0) core_->log->release(batch->reserved_log_bytes);
+  }
   core_->durable.set(group_.back()->after);
   for (auto& batch : group_) core_->to_answer.push(std::move(batch));
   group_.clear();

@@ -11,7 +11,7 @@ namespace kilokv::server {
 namespace {
 
 engine::ModelRecord record_of(const engine::RecordView& view) {
-  engine::ModelRecord record{{}, version_of(view.cell.tag)};
+  engine::ModelRecord record{{}, version_of(view.cell.tag), view.expires_us};
   switch (type_of(view.cell.tag)) {
     case ValueType::absent: break;
     case ValueType::integer: record.value = static_cast<std::int64_t>(view.cell.word); break;
@@ -119,7 +119,8 @@ Status ShadowCheck::compare(const engine::Engine& engine, const engine::Executio
   Status status = check_execution(execution, referee_mode(engine.execution()), &state);
   const auto differs = [&](std::string_view key, const engine::ModelRecord& expected, const engine::ModelRecord& got) {
     const auto text = [](const engine::ModelRecord& record) {
-      return value_text(record.value) + " of version " + std::to_string(record.version);
+      const std::string expiry = record.expires_us == 0 ? "" : ", expires " + std::to_string(record.expires_us);
+      return value_text(record.value) + " of version " + std::to_string(record.version) + expiry;
     };
     return Status(StatusCode::internal, "batch " + std::to_string(execution.header.number) + ", table, key " +
                                             std::string(key) + ": expected " + text(expected) + ", got " + text(got));

@@ -17,9 +17,11 @@ using engine::OpKind;
 
 // The longest forms of what docs/log-format.md and stored_results.cpp describe. The fixed parts of a record and of a
 // session entry count for each transaction, because each may be alone in its batch.
-constexpr std::uint64_t kRecord = 96 + 5 * 9 + 4;  // header, a least value and width per column, checksum
-constexpr std::uint64_t kWrite = 1 + 4 + 8 + 2;    // type, rank step, integer, key length
+constexpr std::uint64_t kRecord =
+    96 + 5 * 9 + 4 + 2 * 9 + 4;  // header, a least value and width per column, number of expiries, checksum
+constexpr std::uint64_t kWrite = 1 + 4 + 8 + 2;  // type, rank step, integer, key length
 constexpr std::uint64_t kValueLength = 4;
+constexpr std::uint64_t kExpiry = 4 + 8;  // write step, time
 constexpr std::uint64_t kSessionEntry = 1 + 16 + 8 + 8 + 16 + 4 + 4;
 constexpr std::uint64_t kSlice = 1 + 5 + 10 + 10 + 1;            // version, size, batch, time, end
 constexpr std::uint64_t kRow = 1 + 5 + 10 + 1 + 1 + 5 + 10 + 5;  // head, index, admitted, extension, failed, base, rank
@@ -80,8 +82,14 @@ void add_new_key(std::size_t key_bytes, NewData* data) {
 ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begin, std::uint32_t end,
                    std::uint64_t kept_value, std::uint64_t result_bytes_max) {
   ListCost cost;
+  auto expiry = std::lower_bound(columns.expiry_op.begin(), columns.expiry_op.end(), begin);
   for (std::uint32_t i = begin; i < end; ++i) {
     const std::uint32_t key = columns.op_key[i];
+    if (expiry != columns.expiry_op.end() && *expiry == i) {
+      ++expiry;
+      cost.written_bytes += kExpiry;
+      cost.data.bytes += engine::expiry_bytes();
+    }
     const bool of_range = uses_range(static_cast<OpKind>(columns.op_kind[i]));
     cost.named_bytes += of_range ? range_bytes(columns, key) : columns.key(key).size();
     if (of_range) cost.steps += kRangeSteps;
@@ -119,7 +127,10 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         }
         cost.written_bytes += kWrite + columns.key(key).size();
         break;
-      case OpKind::add: add_new_key(columns.key(key).size(), &cost.data); [[fallthrough]];
+      case OpKind::add:
+        add_new_key(columns.key(key).size(), &cost.data);
+        cost.written_bytes += kExpiry;  // of a key that keeps its expiry
+        [[fallthrough]];
       case OpKind::del:
         cost.steps += kWriteSteps;
         cost.written_bytes += kWrite + columns.key(key).size();
@@ -217,6 +228,7 @@ TransactionCost cost_of(const engine::TransactionColumns& columns, std::size_t t
 }
 
 bool costs_as_before(const engine::TransactionColumns& columns, std::size_t t) {
+  if (!columns.expiry_op.empty()) return false;
   const std::uint32_t guard = columns.guard_begin(t), guards = columns.guard_end[t] - guard;
   const std::uint32_t guard_before = columns.guard_begin(t - 1);
   const std::uint32_t op = columns.then_begin(t), then = columns.then_end[t] - op, ops = columns.else_end[t] - op;

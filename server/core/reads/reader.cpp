@@ -26,8 +26,8 @@ Status too_old(BatchNumber boundary) {
                     "--snapshot-bytes-max); start the scan again");
 }
 
-ScanPage::Pair pair_of(const engine::Engine& engine, std::string_view key, Cell cell) {
-  ScanPage::Pair pair{std::string(key), type_of(cell.tag), 0, {}, version_of(cell.tag)};
+ScanPage::Pair pair_of(const engine::Engine& engine, std::string_view key, Cell cell, TimeUs expires_us) {
+  ScanPage::Pair pair{std::string(key), type_of(cell.tag), 0, {}, version_of(cell.tag), expires_us};
   if (pair.type == ValueType::integer) pair.integer = static_cast<std::int64_t>(cell.word);
   if (pair.type == ValueType::bytes) pair.bytes = engine.bytes_of(cell);
   return pair;
@@ -79,9 +79,13 @@ void Reader::fill(const ScanRequest& request, bool older, ScanPage* page) const 
   const auto visit = [&](const engine::RecordView& record) {
     if (++visited > visited_max) return stop_at(record);
     Cell cell = record.cell;
+    TimeUs expires_us = record.expires_us;
     if (older) {
       const KeyId id = engine::hash_key(record.key, secret_);
-      cell = snapshots_.cell_at(id, page->boundary).value_or(cell);
+      if (const auto image = snapshots_.image_at(id, page->boundary)) {
+        cell = image->cell;
+        expires_us = image->expires_us;
+      }
     }
     if (type_of(cell.tag) == ValueType::absent) {
       last = record.key;
@@ -90,7 +94,7 @@ void Reader::fill(const ScanRequest& request, bool older, ScanPage* page) const 
     bytes += kPairBytes + record.key.size();
     if (type_of(cell.tag) == ValueType::bytes) bytes += engine_->bytes_of(cell).size();
     if (page->pairs.size() == limit || (bytes > bytes_max && !page->pairs.empty())) return stop_at(record);
-    page->pairs.push_back(pair_of(*engine_, record.key, cell));
+    page->pairs.push_back(pair_of(*engine_, record.key, cell, expires_us));
     last = record.key;
     return true;
   };

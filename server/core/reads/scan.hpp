@@ -41,6 +41,7 @@ struct ScanPage {
     std::int64_t integer;
     std::string bytes;
     Version version;
+    TimeUs expires_us = 0;  // when the key expires; 0: never
   };
   std::vector<Pair> pairs;
   bool more = false;      // the range has more after this page; the page may still be empty

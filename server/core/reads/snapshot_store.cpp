@@ -110,11 +110,11 @@ void SnapshotStore::keep(BatchNumber batch, const engine::BeforeImage& image) {
     return;  // every boundary before this batch has an image of the key already
   }
   const std::uint64_t value_bytes = type_of(image.cell.tag) == ValueType::bytes ? retain_(image.cell) : 0;
-  key.images.push_back(&images_.emplace_back(Image{batch, image.cell, image.id, value_bytes}));
+  key.images.push_back(&images_.emplace_back(Image{batch, image, value_bytes}));
   bytes_ += kImageBytes + value_bytes;
 }
 
-std::optional<Cell> SnapshotStore::cell_at(const KeyId& key, BatchNumber boundary) const {
+std::optional<engine::BeforeImage> SnapshotStore::image_at(const KeyId& key, BatchNumber boundary) const {
   KILOKV_CHECK(open_.contains(boundary));
   const auto it = keys_.find(key);
   if (it == keys_.end()) {
@@ -123,7 +123,7 @@ std::optional<Cell> SnapshotStore::cell_at(const KeyId& key, BatchNumber boundar
   const std::span<const Image* const> images = std::span(it->second.images).subspan(it->second.freed);
   const auto is_after = [](BatchNumber at, const Image* image) { return at < image->batch; };
   const auto image = std::upper_bound(images.begin(), images.end(), boundary, is_after);
-  return image == images.end() ? std::nullopt : std::optional((*image)->cell);
+  return image == images.end() ? std::nullopt : std::optional((*image)->before);
 }
 
 Version SnapshotStore::drop_floor(Version wanted) const {
@@ -136,11 +136,11 @@ bool SnapshotStore::oldest_is_stale() const {
 
 void SnapshotStore::free_oldest() {
   const Image& image = images_.front();
-  if (type_of(image.cell.tag) == ValueType::bytes) {
-    release_(image.cell);
+  if (type_of(image.before.cell.tag) == ValueType::bytes) {
+    release_(image.before.cell);
   }
   // The oldest image of all is the oldest of its key.
-  const auto it = keys_.find(image.key);
+  const auto it = keys_.find(image.before.id);
   auto& [images, freed] = it->second;
   ++freed;
   if (freed == images.size()) {

@@ -1,10 +1,10 @@
-// Before-images, for the later pages of a scan. They tell the cell that a key had at the end of an older batch (a
-// boundary).
+// Before-images, for the later pages of a scan. They tell the cell and the expiry that a key had at the end of an older
+// batch (a boundary).
 //
 // While a boundary is open, the cells that later batches overwrite are kept. The cell of a key at boundary N is the
 // earliest before-image that was kept from a batch after N. A key without such an image was not written since N, so its
-// cell in the table is the cell at N. To read a page, visit the table's keys, tombstones included, and call cell_at for
-// each:
+// cell in the table is the cell at N. To read a page, visit the table's keys, tombstones included, and call image_at
+// for each:
 // - A key that was created after N has a before-image that is absent.
 // - A key that was deleted after N still has its tombstone in the table, and its before-image holds the value. The
 //   tombstone must therefore stay as long as the boundary: drop tombstones only up to drop_floor().
@@ -71,9 +71,9 @@ class SnapshotStore {
   // beyond the age. Then drops those whose images do not fit into the bytes, oldest first.
   void record(BatchNumber batch, std::span<const engine::BeforeImage> images, TimeUs now_us);
 
-  // The cell of `key` (engine::hash_key) at the boundary, if the key was written since. Empty: as in the table.
-  // Requires: the boundary is open.
-  std::optional<Cell> cell_at(const KeyId& key, BatchNumber boundary) const;
+  // What `key` (engine::hash_key) had at the boundary, if it was written since. Empty: as in the table. Requires: the
+  // boundary is open.
+  std::optional<engine::BeforeImage> image_at(const KeyId& key, BatchNumber boundary) const;
 
   // The highest tombstone floor, up to `wanted`, with which every open boundary can still be read correctly.
   Version drop_floor(Version wanted) const;
@@ -86,7 +86,7 @@ class SnapshotStore {
  private:
   struct Image;
   // Images of one key, oldest first. A key that is written all the time has one for each boundary that was opened
-  // meanwhile: tens of thousands. So cell_at() searches them in halves.
+  // meanwhile: tens of thousands. So image_at() searches them in halves.
   struct KeyImages {
     std::vector<const Image*> images;
     std::size_t freed = 0;  // as many at the begin of the vector are not there any more
@@ -96,8 +96,7 @@ class SnapshotStore {
   };
   struct Image {
     BatchNumber batch = 0;  // the batch that overwrote the cell
-    Cell cell;
-    KeyId key;
+    engine::BeforeImage before;
     std::uint64_t value_bytes = 0;  // of the retained value
   };
   struct OpenReader {

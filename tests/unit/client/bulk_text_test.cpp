@@ -64,7 +64,7 @@ ValueView view(const Value& value) {
 
 std::string json_of(const Pairs& pairs) {
   std::string out;
-  for (const auto& [key, value] : pairs) append_json_pair(key, view(value), &out);
+  for (const auto& [key, value] : pairs) append_json_pair(key, view(value), 0, &out);
   return out;
 }
 

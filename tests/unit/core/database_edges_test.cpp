@@ -3,6 +3,7 @@
 #include <chrono>
 #include <ctime>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -388,6 +389,138 @@ TEST_F(DatabaseExpiryTest, ElseDoesNotRunAfterARestart) {
   sim.scheduler.run_for(10 * kSecond);
   EXPECT_EQ(integer("gave up"), 0);
   EXPECT_FALSE(sink->done);
+}
+
+class DatabaseTimeToLiveTest : public DatabaseEdgesTest {
+ protected:
+  static Build put(const std::string& key, DurationUs ttl_us, int count = 1) {
+    return [=](engine::ColumnsBuilder& b) {
+      for (int i = 0; i < count; ++i) {
+        b.begin();
+        b.op(engine::OpKind::put, b.key(count == 1 ? key : key + std::to_string(i)), engine::Operand::integer, 7);
+        if (ttl_us > 0) b.expire(engine::Expiry::after, ttl_us);
+        b.end();
+      }
+    };
+  }
+  std::size_t records() { return database->status().engine.records; }
+};
+
+TEST_F(DatabaseTimeToLiveTest, AKeyIsDeletedAtItsTime) {
+  const auto sink = run(put("a", 3 * kSecond));
+  ASSERT_TRUE(sink->done);
+  std::optional<Result<ScanPage>> page;
+  database->scan({"", "", 0}, [&](Result<ScanPage> got) { page.emplace(std::move(got)); });
+  settle();
+  EXPECT_EQ((*page)->pairs.at(0).expires_us, sink->at(0).result.batch_time_us + 3 * kSecond);
+  EXPECT_EQ(database->status().engine.expiring, 1u);
+  sim.scheduler.run_for(3 * kSecond - 1000);
+  EXPECT_EQ(integer("a"), 7);
+  sim.scheduler.run_for(1000);  // there is no other work
+  EXPECT_EQ(integer("a"), 0);
+  EXPECT_EQ(records(), 0u);
+  EXPECT_EQ(database->status().engine.tombstones, 1u);
+  EXPECT_EQ(database->status().expired, 1u);
+  EXPECT_EQ(log.expired(), 1u);
+  EXPECT_EQ(log.reserved(), 0u);
+  reopen();
+  EXPECT_EQ(integer("a"), 0);
+}
+
+TEST_F(DatabaseTimeToLiveTest, AWriteMovesOrClearsTheExpiry) {
+  run(put("put", kSecond));
+  run(put("add", kSecond));
+  run(put("moved", kSecond));
+  run(put("put", 0));
+  run(add("add", 1));
+  run(put("moved", 5 * kSecond));
+  sim.scheduler.run_for(2 * kSecond);
+  EXPECT_EQ(integer("put"), 7);
+  EXPECT_EQ(integer("add"), 0) << "an ADD leaves the expiry as it is";
+  EXPECT_EQ(integer("moved"), 7);
+  sim.scheduler.run_for(4 * kSecond);
+  EXPECT_EQ(integer("moved"), 0);
+  EXPECT_EQ(integer("put"), 7);
+}
+
+TEST_F(DatabaseTimeToLiveTest, ExpiriesOutliveARestartAndACheckpoint) {
+  options.checkpoint_interval_us = kSecond;
+  reopen();
+  run(put("early", 2 * kSecond));
+  run(put("late", 20 * kSecond));
+  sim.scheduler.run_for(5 * kSecond);
+  run(put("after the checkpoint", 4 * kSecond));
+  run(put("cleared", 4 * kSecond));
+  run(put("cleared", 0));
+  reopen();
+  EXPECT_EQ(database->status().engine.expiring, 2u);
+  sim.scheduler.run_for(5 * kSecond);
+  EXPECT_EQ(integer("early"), 0);
+  EXPECT_EQ(integer("after the checkpoint"), 0);
+  EXPECT_EQ(integer("late"), 7);
+  sim.scheduler.run_for(20 * kSecond);
+  EXPECT_EQ(integer("late"), 0);
+  EXPECT_EQ(integer("cleared"), 7);
+}
+
+// What fell due while the server was down goes soon after the start.
+TEST_F(DatabaseTimeToLiveTest, WhatFellDueMeanwhileGoesAfterTheStart) {
+  run(put("a", kSecond, 3000));
+  sim.clock.advance(10 * kSecond);
+  reopen();
+  sim.scheduler.run_for(kSecond);
+  EXPECT_EQ(records(), 0u);
+  EXPECT_EQ(database->status().expired, 3000u);
+}
+
+// An expiry is a write like any other: it wakes who waits for it.
+TEST_F(DatabaseTimeToLiveTest, AnExpiryWakesWhoWaitsForIt) {
+  run(put("seat", 2 * kSecond));
+  const auto waits = run([](engine::ColumnsBuilder& b) {
+    b.begin(0, 60 * kSecond);
+    b.guard(engine::GuardKind::absent, engine::OnFalse::wait, b.key("seat"), 0);
+    b.op(engine::OpKind::put, b.key("seat"), engine::Operand::integer, 1);
+    b.end();
+  });
+  EXPECT_FALSE(waits->ended());
+  sim.scheduler.run_for(2 * kSecond);
+  ASSERT_TRUE(waits->done);
+  EXPECT_EQ(waits->outcome(0), Outcome::committed);
+  EXPECT_EQ(integer("seat"), 1);
+}
+
+TEST_F(DatabaseTimeToLiveTest, ManyThatAreDueGoInBatchesOfABoundedSize) {
+  options.expiry_batch_max = 100;
+  reopen();
+  run(put("a", kSecond, 1000));
+  const BatchNumber before = database->status().executed_batch;
+  sim.scheduler.run_for(2 * kSecond);
+  EXPECT_EQ(records(), 0u);
+  EXPECT_EQ(database->status().executed_batch, before + 10);
+  EXPECT_EQ(database->status().transactions, 1000u) << "expiries are nobody's transactions";
+}
+
+TEST_F(DatabaseTimeToLiveTest, AServerThatOnlyReadsDeletesNothing) {
+  run(put("a", kSecond));
+  options.read_only = true;
+  reopen();
+  sim.scheduler.run_for(5 * kSecond);
+  EXPECT_EQ(integer("a"), 7);
+  EXPECT_GE(database->status().expiry_lag_us, 3 * kSecond);
+  options.read_only = false;
+  reopen();
+  sim.scheduler.run_for(kSecond);
+  EXPECT_EQ(integer("a"), 0);
+}
+
+TEST_F(DatabaseTimeToLiveTest, WithoutSpaceForTheLogKeysStayALittleLonger) {
+  run(put("a", kSecond));
+  log.hold_up(true);
+  sim.scheduler.run_for(5 * kSecond);
+  EXPECT_EQ(integer("a"), 7);
+  log.hold_up(false);
+  sim.scheduler.run_for(2 * kSecond);
+  EXPECT_EQ(integer("a"), 0);
 }
 
 class DatabaseTimesTest : public DatabaseEdgesTest {

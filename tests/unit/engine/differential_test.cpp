@@ -27,6 +27,7 @@
 #include "tests/unit/engine/few_addresses.hpp"
 #include "tests/unit/engine/fixture.hpp"
 #include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/random_expiries.hpp"
 
 namespace kilokv::test {
 namespace {
@@ -123,6 +124,8 @@ void compare_writes(const WriteColumns& a, const WriteColumns& b, Comparison* co
   comparison->equal_columns("value end of write", a.value_end, b.value_end);
   comparison->equal_columns("key byte of write", a.key_bytes, b.key_bytes);
   comparison->equal_columns("value byte of write", a.value_bytes, b.value_bytes);
+  comparison->equal_columns("write with an expiry", a.expiry_write, b.expiry_write);
+  comparison->equal_columns("expiry of write", a.expires_us, b.expires_us);
 }
 
 std::vector<BeforeImage> sorted_before_images(const Engine& engine) {
@@ -139,6 +142,7 @@ void compare_state(const TransactionColumns& columns, const Engine& a, const Eng
   for (std::size_t i = 0; comparison->difference().empty() && i < before_a.size(); ++i) {
     comparison->equal("id of before-image", i, before_a[i].id.low, before_b[i].id.low);
     comparison->equal("before-image", i, before_a[i].cell, before_b[i].cell);
+    comparison->equal("expiry of before-image", i, before_a[i].expires_us, before_b[i].expires_us);
   }
   for (std::size_t t = 0; t < columns.size(); ++t) {
     comparison->equal("would wait", t, a.would_wait(columns, t, 0), b.would_wait(columns, t, 0));
@@ -158,6 +162,7 @@ class Chain {
       : ground_(ground),
         random_(seed),
         last_tries_(~seed),
+        expiries_(~seed - 1),
         batches_(&random_, draw_shape(ground, &random_)),
         coverage_(*coverage) {
     EngineOptions options;
@@ -224,6 +229,9 @@ class Chain {
     batches_.generate(&builder_, n, header_.first_version);
     Column<std::uint8_t> expires(n);
     for (std::uint8_t& is_last : expires) is_last = random_.chance(0.5) ? 1 : 0;
+    if (expiries_.chance(0.2)) {
+      add_random_expiries(&expiries_, expiries_.chance(0.3) ? 0.9 : 0.2, header_.time_us, &columns_);
+    }
     if (last_tries_.chance(0.1)) {
       for (std::uint8_t& runs_else : columns_.expire_runs_else) runs_else = last_tries_.chance(0.3) ? 1 : 0;
     }
@@ -295,7 +303,7 @@ class Chain {
   }
 
   const Ground& ground_;
-  Random random_, last_tries_;
+  Random random_, last_tries_, expiries_;
   EdgeBatches batches_;
   Coverage& coverage_;
   Side serial_, other_;

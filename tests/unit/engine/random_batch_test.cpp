@@ -19,6 +19,7 @@
 #include "engine/exec/run/ordered_host.hpp"
 #include "engine/workloads/workload.hpp"
 #include "tests/unit/engine/harness.hpp"
+#include "tests/unit/engine/random_expiries.hpp"
 #include "tests/unit/engine/referee/referee_scenario.hpp"
 
 namespace kilokv::engine {
@@ -48,7 +49,7 @@ const char* chosen_device() {
 
 struct Coverage {
   std::uint64_t outcomes[7] = {};
-  std::uint64_t batches = 0, passes_beyond_first = 0, range_pairs = 0, tombstone_drops = 0;
+  std::uint64_t batches = 0, passes_beyond_first = 0, range_pairs = 0, tombstone_drops = 0, expiries = 0;
   std::uint64_t ordered_batches = 0, pipelined_batches = 0, partitioned_batches = 0, device_batches = 0, rounds = 0,
                 chained_adds = 0, tail = 0;
 };
@@ -98,7 +99,7 @@ std::unique_ptr<Engine> make_ordered(std::uint32_t threads, OrderedTuning tuning
 }
 
 Status run_chain(std::uint64_t seed, const WorkloadOptions& options, const Ground& ground, Coverage* coverage) {
-  Random random(seed);
+  Random random(seed), expiries(~seed);
   auto workload = Workload::create(options);
   RefereeScenario scenario;
   scenario.engine = ground.make();
@@ -107,7 +108,11 @@ Status run_chain(std::uint64_t seed, const WorkloadOptions& options, const Groun
   for (std::uint64_t i = 0; i < kBatchesPerChain; ++i) {
     workload->generate(&scenario.builder,
                        1 + random.below(random.chance(0.05) ? 10 * ground.transactions_max : ground.transactions_max));
+    if (expiries.chance(0.3)) {
+      add_random_expiries(&expiries, 0.3, scenario.header.time_us, &scenario.columns);
+    }
     scenario.execute();
+    coverage->expiries += scenario.writes.expiry_write.size();
     ModelState after;
     Status status = scenario.check(RefereeMode::deterministic, &after);
     if (status.ok()) status = check_state(after, *scenario.engine);
@@ -158,6 +163,7 @@ Coverage run_chains(const Ground& ground) {
   }
   EXPECT_TRUE(coverage.passes_beyond_first > 500);
   EXPECT_TRUE(coverage.tombstone_drops > 100);
+  EXPECT_TRUE(coverage.expiries > 1000);
   return coverage;
 }
 

@@ -13,7 +13,8 @@ namespace {
 std::string text_of(const StoredRecord& record) {
   return "key=" + std::string(record.key) + " version=" + std::to_string(record.version) +
          " type=" + std::to_string(static_cast<int>(record.type)) + " integer=" + std::to_string(record.integer) +
-         " bytes=" + std::string(record.bytes);
+         " bytes=" + std::string(record.bytes) +
+         (record.expires_us == 0 ? "" : " expires=" + std::to_string(record.expires_us));
 }
 
 std::string text_of(const SessionId& id) {
@@ -157,6 +158,11 @@ void Batch::write_bytes(std::uint32_t rank, const std::string& key, const std::s
 
 void Batch::erase(std::uint32_t rank, const std::string& key) { write(rank, key, ValueType::absent, 0); }
 
+void Batch::expire(TimeUs expires_us) {
+  writes.expiry_write.push_back(static_cast<std::uint32_t>(writes.size() - 1));
+  writes.expires_us.push_back(expires_us);
+}
+
 LogRecord Batch::record() const {
   return {.header = header,
           .next_version = next_version,
@@ -165,12 +171,13 @@ LogRecord Batch::record() const {
           .state_hash = state_hash,
           .writes = &writes,
           .sessions = sessions,
-          .access = access};
+          .access = access,
+          .expired = expired};
 }
 
 std::vector<std::string> Batch::lines() const {
   std::vector<std::string> lines = {text_of(header, tombstone_floor)};
-  std::size_t value = 0;
+  std::size_t value = 0, expiry = 0;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     StoredRecord record{.key = writes.key(i),
                         .version = header.first_version + writes.rank[i],
@@ -181,6 +188,9 @@ std::vector<std::string> Batch::lines() const {
       const std::uint32_t begin = value == 0 ? 0 : writes.value_end[value - 1];
       record.bytes = {writes.value_bytes.data() + begin, writes.value_end[value] - begin};
       ++value;
+    }
+    if (expiry < writes.expiry_write.size() && writes.expiry_write[expiry] == i) {
+      record.expires_us = writes.expires_us[expiry++];
     }
     lines.push_back("write " + text_of(record));
   }

@@ -47,6 +47,7 @@ struct Batch {
   void write_integer(std::uint32_t rank, const std::string& key, std::int64_t value);
   void write_bytes(std::uint32_t rank, const std::string& key, const std::string& value);
   void erase(std::uint32_t rank, const std::string& key);
+  void expire(TimeUs expires_us);  // the key of the last write
   LogRecord record() const;
   // The lines that a Transcript of this batch has.
   std::vector<std::string> lines() const;
@@ -59,6 +60,7 @@ struct Batch {
   engine::WriteColumns writes;
   std::vector<SessionEntry> sessions;
   std::vector<std::string> access;
+  bool expired = false;
 
  private:
   void write(std::uint32_t rank, const std::string& key, ValueType type, std::int64_t word);

@@ -65,11 +65,45 @@ TEST(LogRecord, RandomColumnsOfEveryWidth) {
         case 1: batch.write_bytes(rank, key, std::string(random() % 100000, static_cast<char>(random()))); break;
         default: batch.erase(rank, key);
       }
+      const bool is_delete = batch.writes.type.back() == static_cast<std::uint8_t>(ValueType::absent);
+      if (!is_delete && random() % 3 == 0) batch.expire(1 + static_cast<TimeUs>(random() >> (1 + random() % 60)));
     }
+    batch.expired = random() % 2 == 0;
     std::string bytes;
     encode_record(batch.record(), 0, &bytes);
     ASSERT_EQ(read_back(bytes), batch.lines());
   }
+}
+
+TEST(LogRecord, ExpiriesHaveAFlagAndAreChecked) {
+  Batch batch(5);
+  batch.write_integer(0, "plain", 1);
+  batch.write_integer(1, "expires", 2);
+  batch.expire(77);
+  batch.erase(2, "gone");
+  std::string bytes;
+  encode_record(batch.record(), 1, &bytes);
+  EXPECT_EQ(bytes[6], static_cast<char>(kHasExpiries));
+  EXPECT_TRUE(RecordView::parse(bytes)->has_expiries());
+  EXPECT_FALSE(RecordView::parse(bytes)->expired());
+  EXPECT_EQ(read_back(bytes), batch.lines());
+  const auto refused = [&](std::uint32_t write, TimeUs expires_us) {
+    batch.writes.expiry_write[0] = write;
+    batch.writes.expires_us[0] = expires_us;
+    std::string wrong;
+    encode_record(batch.record(), 1, &wrong);
+    return RecordView::parse(wrong).status().message();
+  };
+  EXPECT_NE(refused(2, 77).find("a delete with an expiry"), std::string::npos);
+  EXPECT_NE(refused(3, 77).find("an expiry of no write"), std::string::npos);
+  EXPECT_NE(refused(0, 0).find("an expiry before all times"), std::string::npos);
+  EXPECT_EQ(refused(0, kNever), "");
+  batch.expired = true;
+  batch.writes.expiry_write.clear(), batch.writes.expires_us.clear();
+  bytes.clear();
+  encode_record(batch.record(), 1, &bytes);
+  EXPECT_TRUE(RecordView::parse(bytes)->expired());
+  EXPECT_FALSE(RecordView::parse(bytes)->has_expiries());
 }
 
 TEST(LogRecord, ABankTransferCostsLittle) {
@@ -218,11 +252,11 @@ TEST(LogRecord, AnUnknownFlagIsNotDamage) {
   std::string bytes;
   encode_record(sample_batch(5).record(), 1, &bytes);
   bytes.resize(bytes.size() - 4);
-  bytes[6] = 4;
+  bytes[6] = 16;
   put(&bytes, crc32c(bytes));
   const Status status = RecordView::parse(bytes).status();
   EXPECT_EQ(status.code(), StatusCode::failed_precondition);
-  EXPECT_NE(status.message().find("flags 4; this version reads format 1, flags 0 to 3"), std::string::npos)
+  EXPECT_NE(status.message().find("flags 16; this version reads format 1, flags 0 to 15"), std::string::npos)
       << status.message();
 }
 

@@ -12,7 +12,9 @@ TEST(StoredValues, StateRoundTripsAndIsChecked) {
       {.key = "a", .version = 5, .type = ValueType::integer, .integer = -7, .bytes = {}},
       {.key = "a", .version = kVersionMax, .type = ValueType::bytes, .integer = 0, .bytes = "content"},
       {.key = "a", .version = 6, .type = ValueType::bytes, .integer = 0, .bytes = ""},
-      {.key = "a", .version = 7, .type = ValueType::absent, .integer = 0, .bytes = {}}};
+      {.key = "a", .version = 7, .type = ValueType::absent, .integer = 0, .bytes = {}},
+      {.key = "a", .version = 8, .type = ValueType::integer, .integer = 1, .bytes = {}, .expires_us = 77},
+      {.key = "a", .version = 9, .type = ValueType::bytes, .integer = 0, .bytes = "", .expires_us = kNever}};
   for (const StoredRecord& record : records) {
     std::string bytes;
     encode_state(record, &bytes);
@@ -26,8 +28,16 @@ TEST(StoredValues, StateRoundTripsAndIsChecked) {
     unknown[1] = 9;
     EXPECT_EQ(decode_state(unknown, &read).code(), StatusCode::data_loss);
     unknown = bytes;
-    unknown[0] = 2;
+    unknown[0] = 3;
     EXPECT_EQ(decode_state(unknown, &read).code(), StatusCode::failed_precondition);
+  }
+  for (const StoredRecord& wrong :
+       {StoredRecord{.key = "a", .version = 8, .bytes = {}, .expires_us = 77},
+        StoredRecord{.key = "a", .version = 8, .type = ValueType::integer, .bytes = {}, .expires_us = -1}}) {
+    std::string bytes;
+    encode_state(wrong, &bytes);
+    StoredRecord read{.key = "a", .bytes = {}};
+    EXPECT_EQ(decode_state(bytes, &read).code(), StatusCode::data_loss);
   }
 }
 

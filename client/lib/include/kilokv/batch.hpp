@@ -39,6 +39,17 @@ struct CommitVersion {};
 struct BatchTime {};
 using Operand = std::variant<std::int64_t, std::string_view, FromGet, CommitVersion, BatchTime>;
 
+// When the key of a put or an add expires. The server then deletes it. The key is there until it is deleted: to be
+// exact to the moment, use a guard of time.
+struct ExpiresAt {
+  std::int64_t time_us = 0;  // microseconds since the Unix epoch
+};
+struct TimeToLive {
+  std::int64_t us = 0;  // microseconds after the stamp of the batch
+};
+// Nothing: a put clears the expiry of the key, and an add leaves it as it is.
+using Expiry = std::variant<std::monostate, ExpiresAt, TimeToLive>;
+
 struct TransactionOptions {
   std::uint8_t precedence = 0;  // within a pass of a batch, lower numbers run first
   std::uint64_t wait_timeout_us =
@@ -74,9 +85,9 @@ class Batch {
   void guard_time_after(Key time, OnFalse on_false = OnFalse::fail);
 
   Op get(Key key);
-  Op put(Key key, const Operand& value);
+  Op put(Key key, const Operand& value, const Expiry& expiry = {});
   Op del(Key key);
-  Op add(Key key, const Operand& delta);
+  Op add(Key key, const Operand& delta, const Expiry& expiry = {});
   Op range_get(std::string_view from, std::string_view to, std::uint32_t limit);
   // From the last key to the first; `limit` counts from the last one.
   Op range_get_reverse(std::string_view from, std::string_view to, std::uint32_t limit);

@@ -118,6 +118,7 @@ struct Pair {
   std::string key;
   std::variant<std::int64_t, std::string> value;
   std::uint64_t version = 0;
+  std::int64_t expires_at_us = 0;  // when the key expires, microseconds since the Unix epoch; 0: never
 };
 struct ScanOptions {
   std::uint32_t page_pairs = 0;  // pairs in one page, at most the server's limit; 0: the server's limit

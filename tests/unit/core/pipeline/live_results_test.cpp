@@ -37,6 +37,8 @@ class ByteValues : public engine::Engine {
   const std::vector<engine::BeforeImage>& before_images() const override { return images_; }
   bool would_wait(const engine::TransactionColumns&, std::size_t, TimeUs) const override { return false; }
   TimeUs next_time(const engine::TransactionColumns&, std::size_t, TimeUs) const override { return kNever; }
+  TimeUs next_expiry() const override { return kNever; }
+  void visit_due(TimeUs, std::size_t, const std::function<void(std::string_view, TimeUs)>&) const override {}
   void release_through(BatchNumber) override {}
   void retain(Cell) override {}
   void release(Cell) override {}
@@ -44,7 +46,7 @@ class ByteValues : public engine::Engine {
   void scan(std::string_view, std::string_view, const std::function<bool(const engine::RecordView&)>&) const override {}
   void scan_reverse(std::string_view, std::string_view,
                     const std::function<bool(const engine::RecordView&)>&) const override {}
-  Status load(std::string_view, Version, ValueType, std::int64_t, std::string_view) override { return {}; }
+  Status load(std::string_view, Version, ValueType, std::int64_t, std::string_view, TimeUs) override { return {}; }
   void prefetch(std::string_view) override {}
   void drop_tombstones(Version, const std::function<void(std::string_view)>&, std::size_t) override {}
   Version tombstone_floor() const override { return 0; }

@@ -58,7 +58,8 @@ class Table {
   State page(const SnapshotStore& store, BatchNumber boundary) const {
     State seen;
     for (const auto& [key, cell] : now_) {
-      seen[key] = store.cell_at(key_id(key), boundary).value_or(cell);
+      const auto image = store.image_at(key_id(key), boundary);
+      seen[key] = image ? image->cell : cell;
     }
     return live(seen);
   }
@@ -190,7 +191,7 @@ TEST(SnapshotStoreTest, TheImagesOfAHotKeyAreNotWalkedOver) {
     for (int round = 0; round < 5; ++round) {
       const auto begin = std::chrono::steady_clock::now();
       for (int i = 0; i < 200; ++i)
-        EXPECT_EQ(store.cell_at(key_id(1), boundary), integer_cell(boundary, boundary * 1000));
+        EXPECT_EQ(store.image_at(key_id(1), boundary)->cell, integer_cell(boundary, boundary * 1000));
       shortest = std::min<std::chrono::nanoseconds>(shortest, std::chrono::steady_clock::now() - begin);
     }
     return shortest.count();
@@ -210,7 +211,7 @@ TEST(SnapshotStoreTest, AHotKeyReadsAsItWasWhileItsOldestImagesAreFreed) {
     const BatchNumber oldest = at > kOpen ? at - kOpen + 1 : 1;
     EXPECT_EQ(store.images(), at - oldest + 1);
     for (BatchNumber open = oldest; open <= at; ++open) {
-      ASSERT_EQ(store.cell_at(key_id(1), open), integer_cell(open, open * 1000));
+      ASSERT_EQ(store.image_at(key_id(1), open)->cell, integer_cell(open, open * 1000));
     }
   }
 }
@@ -394,7 +395,8 @@ class EngineWithPast {
       if (store_.find(boundary) == nullptr) continue;
       ++*pages;
       const Page read = page([&, at = boundary](const engine::RecordView& record) {
-        return store_.cell_at(engine::hash_key(record.key, kSecret), at).value_or(record.cell);
+        const auto image = store_.image_at(engine::hash_key(record.key, kSecret), at);
+        return image ? image->cell : record.cell;
       });
       ASSERT_EQ(read, expected) << "boundary " << boundary;
     }

@@ -17,7 +17,8 @@ constexpr KeyHashSecret kSecret{1, 2};
 
 // One transaction in words, independent of where its columns stand.
 std::string describe(const TransactionColumns& c, std::size_t t) {
-  std::string text = std::to_string(c.precedence[t]) + "/" + std::to_string(c.wait_timeout_us[t]);
+  std::string text = std::to_string(c.precedence[t]) + "/" + std::to_string(c.wait_timeout_us[t]) + "/" +
+                     std::to_string(c.expire_runs_else[t]);
   const auto range = [&](std::uint32_t i) {
     return std::string(c.range_from(i)) + ".." + std::string(c.range_to(i)) + "x" + std::to_string(c.range_limit[i]);
   };
@@ -37,6 +38,10 @@ std::string describe(const TransactionColumns& c, std::size_t t) {
         ranged ? range(c.op_key[i]) : std::string(c.key(c.op_key[i])) + "#" + std::to_string(c.key_id[c.op_key[i]].low);
     const bool bytes = c.op_operand[i] == static_cast<std::uint8_t>(Operand::bytes);
     text += bytes ? " '" + std::string(c.value(c.op_value[i])) + "'" : " " + std::to_string(c.op_value[i]);
+    for (std::size_t x = 0; x < c.expiry_op.size(); ++x) {
+      if (c.expiry_op[x] != i) continue;
+      text += " expires " + std::to_string(c.expiry_kind[x]) + "," + std::to_string(c.expiry_us[x]);
+    }
   }
   return text;
 }
@@ -48,7 +53,7 @@ TransactionColumns sample(std::size_t n) {
   const std::uint32_t shared = b.key("shared");
   for (std::size_t t = 0; t < n; ++t) {
     const std::string name = std::to_string(t);
-    b.begin(static_cast<std::uint8_t>(t % 5), static_cast<DurationUs>(t) * 1000);
+    b.begin(static_cast<std::uint8_t>(t % 5), static_cast<DurationUs>(t) * 1000, t % 3 == 1);
     const std::uint32_t key = b.key("key" + name);
     if (t % 2 == 0) b.guard(GuardKind::less, OnFalse::wait, key, -5, t % 7 == 0 ? shared : kNone);
     if (t % 3 == 0) b.guard(GuardKind::bytes_equal, OnFalse::fail, key, b.value("guard value " + name));
@@ -56,10 +61,12 @@ TransactionColumns sample(std::size_t n) {
     if (t % 4 == 0) b.range_guard(GuardKind::range_unchanged, OnFalse::fail, "a" + name, "b", t);
     b.op(OpKind::get, key);
     b.op(OpKind::put, t % 7 == 0 ? shared : key, Operand::bytes, b.value("value " + name));
+    if (t % 4 == 2) b.expire(Expiry::at, static_cast<TimeUs>(t));
     if (t % 5 == 0) b.range_op(OpKind::delete_range, name, "", 7);
     if (t % 2 == 1) {
       b.begin_else();
       b.op(OpKind::add, key, Operand::integer, -static_cast<std::int64_t>(t));
+      if (t % 3 == 0) b.expire(Expiry::after, static_cast<TimeUs>(t));
     }
     b.end();
   }

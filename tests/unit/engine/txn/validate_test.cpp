@@ -36,9 +36,11 @@ TransactionColumns valid() {
   b.op(OpKind::get, key);
   b.op(OpKind::put, other, Operand::get, 0);
   b.op(OpKind::put, other, Operand::bytes, b.value("w"));
+  b.expire(Expiry::at, 7);
   b.begin_else();
   b.op(OpKind::get, other);
   b.op(OpKind::add, key, Operand::get_negated, 0);
+  b.expire(Expiry::after, 7);
   b.range_op(OpKind::range_get, "a", "", 10);
   b.end();
   return c;
@@ -99,6 +101,17 @@ TEST(each_invariant_is_checked) {
            {"transactions[3].else[2].limit", "--range-keys-max", [](auto& c) { c.range_limit[1] = 10001; }},
            {"transactions[3].else[2].limit", "--range-keys-max", [](auto& c) { c.range_limit[1] = 0; }},
            {"transactions[3].wait_timeout_us", "--wait-timeout-max", [](auto& c) { c.wait_timeout_us[3] = -1; }},
+           {"transactions[3].expire_runs_else", "", [](auto& c) { c.expire_runs_else[3] = 2; }},
+           {"columns.expire_runs_else", "", [](auto& c) { c.expire_runs_else.pop_back(); }},
+           {"transactions[3].then[2].expires_at_us", "", [](auto& c) { c.expiry_us[0] = 0; }},
+           {"transactions[3].else[1].ttl_us", "--ttl-max", [](auto& c) { c.expiry_us[1] = 0; }},
+           {"transactions[3].else[1].ttl_us", "--ttl-max", [](auto& c) { c.expiry_us[1] = kNever; }},
+           {"transactions[3].then[0].expires_at_us", "", [](auto& c) { c.expiry_op[0] = 3; }},
+           {"columns.expiry_operation", "", [](auto& c) { c.expiry_op[1] = c.expiry_op[0]; }},
+           {"columns.expiry_operation", "", [](auto& c) { c.expiry_op[1] = 99; }},
+           {"columns.expiry_kind", "", [](auto& c) { c.expiry_kind[0] = 2; }},
+           {"columns.expiry_kind", "", [](auto& c) { c.expiry_kind.pop_back(); }},
+           {"columns.expiry_us", "", [](auto& c) { c.expiry_us.pop_back(); }},
            {"columns.guard_ends", "", [](auto& c) { c.guard_end[3] = 4; }},
            {"columns.guard_ends", "", [](auto& c) { c.guard_end[1] = 9; }},
            {"columns.then_ends", "", [](auto& c) { c.then_end[3] = 99; }},
