@@ -29,6 +29,8 @@ class Replay {
         n_(static_cast<std::uint32_t>(execution.columns.size())),
         state_(state) {}
 
+  // Whether a transaction with expire_runs_else is on its last try.
+  bool may_have_last_tries() const;
   Status deterministic();
   Status any_order(bool with_waste);
 
@@ -85,6 +87,13 @@ Status Replay::end(std::uint32_t passes) const {
     return mismatch(execution_, "next_version", std::to_string(next), std::to_string(results_.next_version));
   }
   return compare_writes(execution_, writes_);
+}
+
+bool Replay::may_have_last_tries() const {
+  for (std::size_t t = 0; t < n_; ++t) {
+    if (execution_.expires[t] != 0 && columns_.expire_runs_else[t] != 0) return true;
+  }
+  return false;
 }
 
 Status Replay::deterministic() {
@@ -340,7 +349,7 @@ Status compare_states(const ModelState& expected, const ModelState& got) {
 Status check_execution(const Execution& execution, RefereeMode mode, ModelState* state) {
   if (Status status = compare_shapes(execution); !status.ok()) return status;
   Replay replay(execution, state);
-  if (mode == RefereeMode::deterministic) return replay.deterministic();
+  if (mode == RefereeMode::deterministic || replay.may_have_last_tries()) return replay.deterministic();
   return replay.any_order(mode == RefereeMode::any_order_with_waste);
 }
 

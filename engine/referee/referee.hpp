@@ -28,7 +28,7 @@ enum class RefereeMode : std::uint8_t {
   // Any serial order: the referee replays the reported ranks. It also checks that ranks are unique and in range, and
   // that each pass finishes one precedence class before the next. A transaction that is left postponed must have a WAIT
   // guard that is false in the final state. If the limit of passes cut the batch off, the guard must be false in some
-  // state of the last pass.
+  // state of the last pass. A batch that may have a pass of last tries must have the order of the specification.
   any_order,
   // As any_order, for a strategy that has wasted ranks. One of its passes may take the ranks of several, so the ranks
   // do not show where the last pass began. What the limit of passes cut off must then have a false guard in some state

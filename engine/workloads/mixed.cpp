@@ -12,7 +12,8 @@ Mixed::Mixed(std::uint64_t keys, const MixedOptions& options, std::uint64_t seed
       random_(seed),
       times_(~seed - 1),
       direction_(~seed),
-      last_tries_(~seed - 2) {
+      last_tries_(~seed - 2),
+      ranges_(options.ranges) {
   std::erase(op_kinds_, OpKind::range_get_reverse);
   std::erase_if(guard_kinds_, compares_time);
 }

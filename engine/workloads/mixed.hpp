@@ -33,7 +33,7 @@ class Mixed {
 
   template <TransactionSink Sink>
   void generate(Sink* sink, std::size_t transactions) {
-    expiries_ = last_tries_.chance(0.1);
+    expiries_ = ranges_ && last_tries_.chance(0.1);
     for (std::size_t i = 0; i < transactions; ++i) one(sink);
   }
 
@@ -164,12 +164,12 @@ class Mixed {
   std::uint64_t keys_;
   // Without the kinds that came later. Guards of time take the place of a fifth of the `exists`, and range_get_reverse
   // takes that of half of the range_get. Each kind that came later has a generator of its own, so that a seed draws all
-  // else as it did before. So has expire_runs_else. Only some calls of generate() have it, because a batch that has it
-  // may run serially.
+  // else as it did before. So has expire_runs_else. Without ranges there is none of it, because a batch with it may run
+  // serially, as a batch with ranges does.
   std::vector<GuardKind> guard_kinds_;
   std::vector<OpKind> op_kinds_;
   Random random_, times_, direction_, last_tries_;
-  bool expiries_ = false;
+  bool ranges_, expiries_ = false;
   std::uint64_t transactions_ = 0;
   std::string bytes_;
 };

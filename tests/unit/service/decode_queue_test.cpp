@@ -166,7 +166,7 @@ TEST_F(DecodeQueueTest, NewcomersDoNotPassForAsLongAsSomebodyIsPassedOver) {
   wait_for(40 + 30 + 1);
   const std::vector<std::string> order = decoded();
   const auto place = std::find(order.begin() + 40, order.end(), "ahead") - order.begin() - 40;
-  EXPECT_LE(place, 16 + 1);
+  EXPECT_LE(place, 16 + 1 + 1) << "the last of them ends at the same time, and then either may be first";
   open_gate(passed_over);
   occupied->others.set_value();
 }
