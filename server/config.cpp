@@ -210,6 +210,8 @@ void add_storage(ServerOptions* options, std::vector<Setting>* s) {
         "time since the last checkpoint that starts the next one"},
        {kCheckpoints, "tombstone-retention", Unit::duration, &o->tombstone_retention_us,
         "time for which the version of a deleted key is kept"},
+       {kCheckpoints, "tombstones-max", Unit::count, &o->tombstones_max,
+        "about the most deleted keys whose version is kept; beyond it, the oldest ones go before their time"},
        {kCheckpoints, "expiry-batch-max", Unit::count, &o->expiry_batch_max, "most keys that expire in one batch"},
        {kStorage, "history-retention", Unit::duration, &storage->history_retention_us,
         "time for which log records before the checkpoint are kept"},

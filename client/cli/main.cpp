@@ -109,6 +109,26 @@ void add_scan(CLI::App* app, const CommonOptions* common, Action* action) {
   scan->callback([=] { *action = [=] { return run_scan(*common, *a); }; });
 }
 
+void add_watch(CLI::App* app, const CommonOptions* common, Action* action) {
+  const auto a = std::make_shared<WatchRangeArguments>();
+  CLI::App* watch = add_command(app, "watch", "Print the durable writes of a range as they come, in their order",
+                                "  kilokv watch --prefix stock:\n  kilokv --output json watch --after 0\n"
+                                "  kilokv watch --prefix job: --limit 1");
+  CLI::Option* from = watch->add_option("from", a->from, "first key of the range; default: the first key of all");
+  watch->add_option("to", a->to, "end of the range, not included; default: after the last key");
+  watch->add_option("--prefix", a->prefix, "print only writes of keys that begin with this text")->excludes(from);
+  watch->add_option("--after", a->after,
+                    "print only writes with a version after this one; default: those that come from now on");
+  watch->add_option("--through", a->through, "end when all writes up to this version are printed; 0: do not end")
+      ->transform(whole_number())
+      ->capture_default_str();
+  watch->add_option("--limit", a->limit, "end after so many writes; 0: do not end")
+      ->transform(whole_number())
+      ->capture_default_str();
+  watch->add_flag("--positions", a->positions, "print the position after each answer, as a JSON object");
+  watch->callback([=] { *action = [=] { return run_watch(*common, *a); }; });
+}
+
 CLI::Option* add_session_file(CLI::App* command, std::string* file) {
   return command
       ->add_option("--session-file", *file,
@@ -314,6 +334,7 @@ int run(int argc, char** argv) {
   add_common(app.get(), &common);
   add_writes(app.get(), &common, &action);
   add_scan(app.get(), &common, &action);
+  add_watch(app.get(), &common, &action);
   add_parked(app.get(), &common, &action);
   add_txn(app.get(), &common, &action);
   add_session(app.get(), &common, &action);

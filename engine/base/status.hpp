@@ -62,6 +62,7 @@ enum class ErrorReason : std::uint8_t {
   number_acknowledged,
   upload_missing,
   snapshot_too_old,
+  watch_too_old,
   recovering,
   draining,
   cancelled,

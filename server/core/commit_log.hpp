@@ -28,6 +28,7 @@
 #include "engine/base/types.hpp"
 #include "engine/txn/results.hpp"
 #include "server/core/backup.hpp"
+#include "server/core/log_reader.hpp"
 #include "server/core/request_identity.hpp"
 
 namespace kilokv::server {
@@ -220,6 +221,12 @@ class CommitLog {
   // end_recovery().
   virtual Result<std::unique_ptr<BackupSource>> open_backup() {
     return Status(StatusCode::unimplemented, "this commit log makes no backups");
+  }
+
+  // Reads batches that are durable. The caller destroys it before the log. Any thread may call this after
+  // end_recovery().
+  virtual Result<std::unique_ptr<LogReader>> open_reader() {
+    return Status(StatusCode::unimplemented, "this commit log cannot be watched");
   }
 
   virtual LogUsage usage() const = 0;

@@ -143,6 +143,15 @@ class CoreDatabase final : public Database {
     if (core_.draining.load(std::memory_order_acquire)) return draining().as_not_run();
     return core_.log->open_backup();
   }
+  Position answered() const override { return core_.answered.get(); }
+  void when_answered(BatchNumber batch, std::function<void()> work) override {
+    core_.when_answered(batch, std::move(work));
+  }
+  Result<std::unique_ptr<LogReader>> open_log_reader() override {
+    if (core_.draining.load(std::memory_order_acquire)) return draining().as_not_run();
+    return core_.log->open_reader();
+  }
+  Incarnation incarnation() const override { return core_.incarnation; }
   DatabaseStatus status() const override;
   const CoreMetrics& metrics() const override { return core_.metrics; }
   HotKeys hot_keys(KeyUse use, std::size_t limit) const override {

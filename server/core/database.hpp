@@ -119,6 +119,16 @@ class Database {
     return Status(StatusCode::unimplemented, "this database makes no backups");
   }
 
+  // Watches. The position after the last batch that is durable and answered; runs `work` once, when this batch is so.
+  virtual Position answered() const { return {}; }
+  virtual void when_answered(BatchNumber /*batch*/, std::function<void()> /*work*/) {}
+  // Reads the log up to answered(). The caller destroys it before the log. UNAVAILABLE: draining.
+  virtual Result<std::unique_ptr<LogReader>> open_log_reader() {
+    return Status(StatusCode::unimplemented, "this database cannot be watched");
+  }
+  // Of the state; a restore from a backup begins another one.
+  virtual Incarnation incarnation() const { return {}; }
+
   virtual DatabaseStatus status() const = 0;
   // What the pipeline measures. It lives as long as the database.
   virtual const CoreMetrics& metrics() const = 0;

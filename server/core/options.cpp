@@ -88,6 +88,7 @@ Status DatabaseOptions::validate() const {
            duration("--upload-idle-max", upload_idle_us_max, 1),
            size("--snapshot-bytes-max", snapshot_bytes_max, 0, kAnySize),
            duration("--snapshot-age-max", snapshot_age_us_max),
+           Setting{"--tombstones-max", tombstones_max, 0, std::uint64_t{1} << 32},
            Setting{"--expiry-batch-max", expiry_batch_max, 1, std::uint64_t{1} << 20},
            Setting{"--scan-pairs-max", scan_pairs_max, 1, std::uint64_t{1} << 20},
            size("--scan-bytes-max", scan_bytes_max, 1, std::uint64_t{1} << 26),

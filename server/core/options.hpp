@@ -65,6 +65,7 @@ struct DatabaseOptions {
   std::uint64_t checkpoint_log_bytes = std::uint64_t{256} << 20;
   DurationUs checkpoint_interval_us = 60000000;
   DurationUs tombstone_retention_us = DurationUs{3600} * 1000000;
+  std::uint64_t tombstones_max = 10000000;  // beyond it, the oldest ones go before the end of their retention
   // Expiries
   std::uint32_t expiry_batch_max = 1024;  // keys that expire in one batch
   // Memory: --memory-limit, and the part of it that is for data (server/memory_plan.hpp). 0: no limit.

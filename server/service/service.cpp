@@ -237,7 +237,8 @@ const std::unordered_map<std::string_view, KiloKvService::Begin>& KiloKvService:
       {"ListSessions", &KiloKvService::ListSessions},
       {"ListConnections", &KiloKvService::ListConnections},
       {"SetLogLevel", &KiloKvService::SetLogLevel},
-      {"Backup", &KiloKvService::Backup}};
+      {"Backup", &KiloKvService::Backup},
+      {"Watch", &KiloKvService::Watch}};
   return kMethods;
 }
 
@@ -258,6 +259,7 @@ void KiloKvService::close() {
   environment_.gate.close();
   environment_.decode.drain();
   backups_.close();
+  watches_.close();
   for (const auto& call : environment_.calls.all()) call->end_when_stopping(environment_.gate.get().status());
 }
 

@@ -30,6 +30,7 @@
 #include "server/service/rare_line.hpp"
 #include "server/service/server_report.hpp"
 #include "server/service/session_stream.hpp"
+#include "server/service/watch_streamer.hpp"
 
 namespace kilokv::server {
 
@@ -107,6 +108,7 @@ class KiloKvService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* ListConnections(CallContext* context);
   grpc::ServerGenericBidiReactor* SetLogLevel(CallContext* context);
   grpc::ServerGenericBidiReactor* Backup(CallContext* context);
+  grpc::ServerGenericBidiReactor* Watch(CallContext* context);
 
   void end_without_login(const Database& database);
   kilokv::Status place_for(SessionStream* stream);
@@ -126,6 +128,7 @@ class KiloKvService final : public grpc::CallbackGenericService {
   FewLines attaches_{kAttachLinesPerSecond};
   SharedLimit streams_limit_;
   BackupStreamer backups_{&environment_};
+  WatchStreamer watches_{&environment_};
 };
 
 }  // namespace kilokv::server

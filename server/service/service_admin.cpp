@@ -10,6 +10,7 @@
 #include "server/service/log_level.hpp"
 #include "server/service/plain_call.hpp"
 #include "server/service/service.hpp"
+#include "server/service/watch_call.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -75,6 +76,13 @@ grpc::ServerGenericBidiReactor* KiloKvService::ListAccess(CallContext* context) 
 
 grpc::ServerGenericBidiReactor* KiloKvService::Backup(CallContext* context) {
   auto call = make_call<BackupCall>(context, &environment_, &backups_);
+  call->adopted_by_rpc();
+  call->start();
+  return call.get();
+}
+
+grpc::ServerGenericBidiReactor* KiloKvService::Watch(CallContext* context) {
+  auto call = make_call<WatchCall>(context, &environment_, &watches_);
   call->adopted_by_rpc();
   call->start();
   return call.get();

@@ -42,6 +42,7 @@ v1::ErrorReason to_proto_reason(ErrorReason reason) {
     case ErrorReason::number_acknowledged: return v1::ERROR_REASON_NUMBER_ACKNOWLEDGED;
     case ErrorReason::upload_missing: return v1::ERROR_REASON_UPLOAD_MISSING;
     case ErrorReason::snapshot_too_old: return v1::ERROR_REASON_SNAPSHOT_TOO_OLD;
+    case ErrorReason::watch_too_old: return v1::ERROR_REASON_WATCH_TOO_OLD;
     case ErrorReason::recovering: return v1::ERROR_REASON_RECOVERING;
     case ErrorReason::draining: return v1::ERROR_REASON_DRAINING;
     case ErrorReason::cancelled: return v1::ERROR_REASON_CANCELLED;

@@ -24,6 +24,7 @@
 #include "server/storage/log_record.hpp"
 #include "server/storage/recovery.hpp"
 #include "server/storage/store.hpp"
+#include "server/storage/store_log_reader.hpp"
 #include "server/storage/store_options.hpp"
 
 namespace kilokv::server {
@@ -92,6 +93,9 @@ class RocksdbLog final : public CommitLog {
   Status checkpoint_end(const RecoveredPosition& covers, std::string_view access_table) override;
   Status trim(TimeUs now_us) override;
   Result<std::unique_ptr<BackupSource>> open_backup() override { return StoreBackup::open(store_.get(), &pins_); }
+  Result<std::unique_ptr<LogReader>> open_reader() override {
+    return std::unique_ptr<LogReader>(std::make_unique<StoreLogReader>(store_.get(), &history_));
+  }
   LogUsage usage() const override;
 
  private:

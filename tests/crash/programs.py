@@ -198,13 +198,21 @@ class Server:
         process.stdin = None
         return process
 
+    def status(self):
+        """The counters and sizes by their names."""
+        return json.loads(self.client("--output", "json", "status"))
+
     def parked(self):
         """How many transactions wait on the server."""
-        return json.loads(self.client("--output", "json", "status"))["parked"]
+        return self.status()["parked"]
 
     def value(self, key):
         """The integer of a key; 0 if it is absent."""
         return int(self.client("get", key, codes=(0, 1)).strip() or 0)
+
+    def pairs(self):
+        """All pairs, as the JSON lines of `kilokv scan`."""
+        return [json.loads(line) for line in self.client("--output", "json", "scan").splitlines()]
 
     def scan_to(self, path):
         with open(path, "w", encoding="utf-8") as output:

@@ -116,10 +116,18 @@ void Checkpointer::choose_floor() {
     wanted_floor_ = positions_.front().next_version - 1;
     positions_.pop_front();
   }
+  stored_floor_ = last_begin_.next_version - 1;
+  last_begin_ = now;
   // Added only now: a tombstone may be dropped once the checkpoint that begins here holds it, not before.
   if (positions_.empty() || now.time_us - positions_.back().time_us >= retention / DurationUs{kPositionSamples}) {
     positions_.push_back(now);
   }
+}
+
+// How many there are beyond --tombstones-max.
+std::size_t Checkpointer::too_many_tombstones() const {
+  const std::size_t count = core_->engine->stats().tombstones;
+  return count - std::min<std::size_t>(count, core_->options.tombstones_max);
 }
 
 // One step. It drops a bounded number of keys from the table, and another from the stored state. The next batch logs
@@ -134,7 +142,10 @@ void Checkpointer::drop_tombstones(Slice* slice) {
       if (engine.find(key).cell == Cell{}) slice->dropped.push_back(std::move(key));
     }
   }
-  const Version floor = reader_->drop_floor(wanted_floor_);
+  // If there are too many, the oldest ones go before the end of their retention.
+  const std::size_t too_many = core_->options.read_only ? 0 : too_many_tombstones();
+  const bool goes_early = too_many > 0 && stored_floor_ > wanted_floor_;
+  const Version floor = reader_->drop_floor(goes_early ? stored_floor_ : wanted_floor_);
   const auto has_room = [this] { return dropped_bytes() < core_->options.dropped_bytes_max; };
   if (floor > engine.tombstone_floor() && has_room()) {
     Dropped step;
@@ -142,11 +153,11 @@ void Checkpointer::drop_tombstones(Slice* slice) {
       step.keys.emplace_back(key);
       dropped_bytes_ += bytes_of(step.keys.back());
     };
-    engine.drop_tombstones(floor, keep, kSliceDropped);
+    engine.drop_tombstones(floor, keep, goes_early ? std::min(too_many, kSliceDropped) : kSliceDropped);
     step.floor = engine.tombstone_floor();
     if (!step.keys.empty()) dropped_.push_back(std::move(step));
   }
-  const bool has_more = floor > engine.tombstone_floor();
+  const bool has_more = floor > engine.tombstone_floor() && (!goes_early || too_many > kSliceDropped);
   drops_wait_.store(has_more && !has_room(), std::memory_order_relaxed);
   slice->drops_left = ripe() || (has_more && has_room());
 }

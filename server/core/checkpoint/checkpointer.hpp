@@ -66,6 +66,7 @@ class Checkpointer {
   void ask(std::size_t left);                    // posts capture() to the executor
   void choose_floor();                           // executor's thread
   void drop_tombstones(Slice* slice);            // executor's thread
+  std::size_t too_many_tombstones() const;       // executor's thread
   void capture(Slice* slice, std::size_t left);  // executor's thread
   bool write(const Slice& slice);
   void end(TimeUs now);
@@ -88,6 +89,8 @@ class Checkpointer {
   // Executor's thread.
   std::deque<Position> positions_;               // samples; they show which version is --tombstone-retention old
   Version wanted_floor_ = 0;                     // tombstones up to it are dropped, some with each slice
+  Version stored_floor_ = 0;                     // those up to it are in the stored state, so they may be dropped early
+  Position last_begin_;                          // where the last checkpoint began
   std::deque<Dropped> dropped_;                  // not yet removed from the stored state
   std::atomic<std::uint64_t> dropped_bytes_{0};  // of these keys; the executor sets it
   std::atomic<bool> drops_wait_{false};          // more could be dropped if these were fewer; likewise

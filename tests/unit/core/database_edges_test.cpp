@@ -1,5 +1,6 @@
 // Rare courses of events: requests that fail half way, clocks that jump, sessions at their limit, restarts right after
 // a checkpoint that dropped tombstones.
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <functional>
@@ -498,6 +499,30 @@ TEST_F(DatabaseTimeToLiveTest, ManyThatAreDueGoInBatchesOfABoundedSize) {
   EXPECT_EQ(records(), 0u);
   EXPECT_EQ(database->status().executed_batch, before + 10);
   EXPECT_EQ(database->status().transactions, 1000u) << "expiries are nobody's transactions";
+}
+
+// A stream of keys that expire leaves no stream of tombstones. What guards know of dropped ones stays right.
+TEST_F(DatabaseTimeToLiveTest, TombstonesAreBounded) {
+  options.checkpoint_interval_us = kSecond;
+  options.tombstones_max = 500;
+  reopen();
+  std::size_t most = 0;
+  for (int i = 0; i < 40; ++i) {
+    run(put("a" + std::to_string(i) + "/", kSecond, 100));
+    sim.scheduler.run_for(kSecond);
+    most = std::max(most, database->status().engine.tombstones);
+  }
+  EXPECT_LE(most, 1000u);
+  EXPECT_GE(most, 500u);
+  EXPECT_LE(log.stored_records(), 1200u);
+  const auto unchanged = run([](engine::ColumnsBuilder& b) {
+    b.begin();
+    b.guard(engine::GuardKind::unchanged, engine::OnFalse::fail, b.key("a0/1"), 1);
+    b.end();
+  });
+  EXPECT_EQ(unchanged->outcome(0), Outcome::guard_failed) << "it was deleted, and the floor says that nobody knows";
+  reopen();
+  EXPECT_LE(database->status().engine.tombstones, 1000u);
 }
 
 TEST_F(DatabaseTimeToLiveTest, AServerThatOnlyReadsDeletesNothing) {

@@ -1,0 +1,72 @@
+// Watches the durable writes of a range, in the one serial order, each once. Needs the right to read the range on a
+// server with logins.
+//
+//   auto watch = Watch::connect(options);
+//   Error error = (*watch)->read({.from = "stock:", .to = "stock;"}, [](const WatchedPart& part) { ...; return true;
+//   });
+//
+// Thread safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kilokv/client.hpp"
+#include "kilokv/error.hpp"
+#include "kilokv/results.hpp"
+
+namespace kilokv::client {
+
+// A place between two writes. Before it are all writes up to this version. If `writes` is not 0, only so many writes of
+// the version itself are before it.
+struct WatchPosition {
+  std::uint64_t version = 0;
+  std::uint32_t writes = 0;
+};
+
+struct WatchOptions {
+  std::string from = {}, to = {};  // [from, to); `to` empty: no upper bound
+  // Only what comes after it, such as the boundary_version of a scan. Nothing: what becomes durable from now on.
+  std::optional<WatchPosition> after = {};
+  std::string incarnation = {};  // of an earlier watch, which gave `after`; empty: not checked
+  // For so long, the watch tries to reach the server again after the connection is lost. It then goes on where it was.
+  std::uint64_t reconnect_us_max = 60'000'000;
+  std::uint64_t idle_us_max = 10'000'000;  // time without an answer after which the connection counts as lost
+};
+
+// Its views are valid during the call.
+struct WatchedWrite {
+  std::string_view key;
+  ValueView value;  // nothing: the key was deleted
+  std::uint64_t version = 0;
+  std::int64_t batch_time_us = 0;  // microseconds since the Unix epoch
+  std::int64_t expires_at_us = 0;  // when the key expires, microseconds since the Unix epoch; 0: never
+  bool expired = false;            // the server deleted the key because it had expired
+  std::uint64_t batch = 0;
+  std::uint32_t rank = 0;
+};
+
+struct WatchedPart {
+  std::vector<WatchedWrite> writes;  // may be empty
+  WatchPosition position;            // after these writes; it comes at least every second
+  bool unfinished = false;           // the transaction of the last write goes on in the next part
+  std::string_view incarnation;      // 16 bytes
+};
+
+class Watch {
+ public:
+  static Expected<std::unique_ptr<Watch>> connect(const ClientOptions& options);
+  virtual ~Watch() = default;
+
+  // Calls `take` with each part, until `take` returns false. Errors: those of the server; aborted: the log from the
+  // position on is not kept any more, or the database was restored since; unavailable: the server could not be reached
+  // again in time.
+  virtual Error read(const WatchOptions& options, const std::function<bool(const WatchedPart&)>& take) = 0;
+};
+
+}  // namespace kilokv::client
