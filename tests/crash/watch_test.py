@@ -11,7 +11,10 @@ import sys
 import time
 import unittest
 
-from programs import SLOWER, Server, add, history, temporary_folder, until
+from programs import JUDGE, SLOWER, Server, add, history, temporary_folder, until
+
+sys.path.insert(0, str(JUDGE.parent))
+from history import expiry_line  # pylint: disable=wrong-import-position
 
 OPTIONS = argparse.ArgumentParser(description=__doc__)
 OPTIONS.add_argument("--kills", type=int, default=6)
@@ -47,8 +50,8 @@ class WatchTest(unittest.TestCase):
         """The load writes and deletes, and many of its keys expire."""
         rng = random.Random(KILLS.seed)
         watch, live = self.watch("live", "--after", "0")
-        sent = 0
-        for number in range(KILLS.kills):
+        sent, answered = 0, []
+        for _ in range(KILLS.kills):
             transactions = []
             for _ in range(rng.randrange(20, 200)):
                 sent += 1
@@ -63,7 +66,7 @@ class WatchTest(unittest.TestCase):
             time.sleep(rng.uniform(0, 0.3))
             self.server.kill()
             self.server.start()
-            history(load)
+            answered += history(load)
         until(lambda: self.server.value("count") == sent, "all of the load")
         until(lambda: self.server.status()["expiring"] == 0, "all expiries", 60)
         last = self.versions()
@@ -84,8 +87,23 @@ class WatchTest(unittest.TestCase):
         self.assertEqual(live_pairs, scanned)
         expired = [write for write in logged if write.get("expired")]
         self.check_expiries(logged)
+        self.judge(answered, expired)
         self.assertGreater(len(expired), KILLS.kills)
         print(f"{len(logged)} writes over {KILLS.kills} kills, {len(expired)} of them expiries")
+
+    def judge(self, answered, expired):
+        """The answers and the expiries have one order that explains them, and that leaves this state."""
+        path, state = self.folder / "history.jsonl", self.folder / "state.jsonl"
+        # Each program counts its times from its own start, so nothing is said about the order in real time.
+        lines = [{**line, "invoke_us": 0, "return_us": None} for line in answered]
+        with open(path, "w", encoding="utf-8") as file:
+            for line in [{"format": "kilokv-history-2", "config": {}, "initial": []}, *lines, *map(expiry_line, expired)]:
+                file.write(json.dumps(line) + "\n")
+        self.server.scan_to(state)
+        run = subprocess.run([sys.executable, JUDGE, path, "--final-state", state], capture_output=True, text=True,
+                             check=False)
+        self.assertEqual(run.returncode, 0, run.stdout)
+        print(run.stdout.strip())
 
     def check_expiries(self, logged):
         """An expired key had an expiry, which had come. An expiry that a later write cleared or moved deletes nothing."""

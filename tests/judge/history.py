@@ -72,6 +72,15 @@ def pairs_of(items):
     return pairs
 
 
+def expiry_line(write):
+    """The line of a history for a delete of an expired key, from what `kilokv --output json watch` prints of it."""
+    return {"origin": "expiry", "session": None, "request": None, "index": None, "attempts": 0, "invoke_us": None,
+            "return_us": None, "precedence": 0, "wait_timeout_ms": 0, "guards": [], "else": [], "reads": [],
+            "then": [{"op": "delete", "key": write["key"]}], "outcome": "COMMITTED", "version": write["version"],
+            "batch": write["batch"], "rank": write["rank"], "admitted_batch": write["batch"],
+            "batch_time_us": write["batch_time_us"]}
+
+
 def read_final_state(path):
     """The pairs of a scan over everything: JSON lines with key, value and version."""
     with open(path, encoding="utf-8") as lines:
@@ -104,6 +113,8 @@ class History:
         except (ValueError, KeyError, TypeError, AssertionError):
             raise Malformed(f"line 1: expected a header with format {' or '.join(FORMATS)}") from None
         self.initial = pairs_of(self.header["initial"])
+        self.initial_expiries = {to_key(item["key"]): item["expires_at_us"] for item in self.header["initial"]
+                                 if "expires_at_us" in item}
         self._find_places()
         self.places.sort()
         self._check_places()

@@ -31,7 +31,7 @@ PASSES_MAX = 16  # of a batch
 class Judge:
     def __init__(self, history):
         self.history = history
-        self.state = State(history.initial)
+        self.state = State(history.initial, history.initial_expiries)
         self.violations = []
         self.inconclusive = []
         self.tainted = Taint(history.unknown)
@@ -70,6 +70,7 @@ class Judge:
         self._enter_batch(line["batch"])
         self._check_version(number, line["version"])
         self._check_precedence(number, line)
+        self._check_expiry(number, line)
         expected, failed, execution = self._replay(line)
         reported = line["failed_guard"] if line["outcome"] in ("GUARD_FAILED", "WAIT_EXPIRED") else None
         if self._was_cut_off(line):
@@ -91,6 +92,22 @@ class Judge:
         for key, value in execution.writes.items():
             self._undo.append((line["rank"], key, self.state.get(key)))
             self.state.put(key, value, line["version"] or 0)
+        for key, expires_us in execution.expiries.items():
+            self.state.set_expiry(key, expires_us)
+
+    def _check_expiry(self, number, line):
+        """The server deletes a key by itself only if the key has an expiry, and the stamp has reached it."""
+        if line.get("origin") != "expiry":
+            return
+        for operation in line["then"]:
+            key = to_key(operation["key"])
+            expires_us, value = self.state.expiries.get(key), self.state.get(key)[0]
+            if value is None or expires_us is None:
+                what = "is absent" if value is None else "does not expire"
+                self.report(number, (key,), f"key {key!r} was deleted because it had expired, but it {what} here")
+            elif line["batch_time_us"] < expires_us:
+                self.report(number, (key,), f"key {key!r} was deleted because it had expired, "
+                            f"{expires_us - line['batch_time_us']} us before its time")
 
     def _enter_batch(self, batch):
         if batch != self._batch:
@@ -239,7 +256,8 @@ class Judge:
         if returned is not None and returned < self._latest_before[0]:
             self.report(number, (), f"returned at {returned} us, before line {self._latest_before[1]} was invoked at "
                         f"{self._latest_before[0]} us, but stands after it in the order")
-        self._latest_here = max(self._latest_here, (invoke, number))
+        if invoke is not None:  # nobody sends an expiry
+            self._latest_here = max(self._latest_here, (invoke, number))
 
     def _compare_final(self, final):
         expected = {key: cell for key, cell in self.state.cells.items() if cell[0] is not None}

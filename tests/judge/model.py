@@ -14,10 +14,13 @@ class VersionUnknown(Exception):
 
 
 class State:
-    """Every key that was ever written: key -> (value, version); a deleted key has value None and keeps its version."""
+    """Every key that was ever written: key -> (value, version); a deleted key has value None and keeps its version.
 
-    def __init__(self, pairs):
+    `expiries`: key -> when it expires, of the keys that expire."""
+
+    def __init__(self, pairs, expiries=()):
         self.cells = dict(pairs)
+        self.expiries = dict(expiries)
         self._sorted = None  # keys in order, made when the first range is asked for
 
     def get(self, key):
@@ -27,6 +30,13 @@ class State:
         if self._sorted is not None and key not in self.cells:
             bisect.insort(self._sorted, key)
         self.cells[key] = (value, version)
+
+    def set_expiry(self, key, expires_us):
+        """None: the key does not expire."""
+        if expires_us is None:
+            self.expiries.pop(key, None)
+        else:
+            self.expiries[key] = expires_us
 
     def keys(self, begin, end):
         """Keys of [begin, end) in order, deleted ones included. An empty end: no upper bound."""
@@ -99,11 +109,12 @@ def first_false(guards, state, batch_time_us):
 
 
 class Execution:
-    """One list of operations over a state. `writes`: key -> value; `reads`: (key, value, version or None if own)."""
+    """One list of operations over a state. `writes`: key -> value; `reads`: (key, value, version or None if own).
+    `expiries`: key -> when it expires, or None, of the keys whose expiry the list sets or clears."""
 
     def __init__(self, state, version, batch_time_us):
         self.state, self.version, self.batch_time_us = state, version, batch_time_us
-        self.writes, self.reads = {}, []
+        self.writes, self.reads, self.expiries = {}, [], {}
         self._gets = {}  # index of the operation -> value read
 
     def run(self, operations):
@@ -135,22 +146,31 @@ class Execution:
         self._gets[index] = value
         self.reads.append((key, value, version))
 
+    def _expiry(self, operation):
+        if "ttl_us" in operation:
+            return min(self.batch_time_us + operation["ttl_us"], INT_MAX)
+        return operation.get("expires_at_us")
+
     def _put(self, _, operation):
         value = self._operand(operation["value"])
         if value is None:
             self._delete(_, operation)
         else:
-            self.writes[to_key(operation["key"])] = value
+            key = to_key(operation["key"])
+            self.writes[key] = value
+            self.expiries[key] = self._expiry(operation)
 
     def _delete(self, _, operation):
         key = to_key(operation["key"])
         if self._look(key)[0] is not None:
-            self.writes[key] = None
+            self.writes[key] = self.expiries[key] = None
 
     def _add(self, _, operation):
         key = to_key(operation["key"])
         delta = self._operand(operation["delta"])  # before the key: if both are wrong, the operand decides
         self.writes[key] = in_range(integer(delta) + integer(self._look(key)[0]))
+        if self._expiry(operation) is not None:
+            self.expiries[key] = self._expiry(operation)
 
     def live(self, begin, end, limit):
         """The first `limit` pairs of [begin, end), own writes included. None: all pairs."""
@@ -174,7 +194,7 @@ class Execution:
 
     def _delete_range(self, _, operation):
         for key, _, _ in self.live(to_bound(operation["from"]), to_bound(operation["to"]), operation["limit"]):
-            self.writes[key] = None
+            self.writes[key] = self.expiries[key] = None
 
 
 def merge(known, own):

@@ -5,6 +5,8 @@ For the judge's own tests: what it writes is valid by construction (batch semant
 
 import random
 
+from history import expiry_line
+
 
 class Simulator:
     """`lines` is the history so far; `pairs` the state: key -> (value, version), deleted keys with value None."""
@@ -15,6 +17,7 @@ class Simulator:
                        "initial": [{"key": k, "value": wire(v), "version": n} for k, (v, n) in self.pairs.items()]}
         self.lines, self.parked = [], []
         self.now_us, self.batch, self.next_version, self.requests = 0, 0, len(self.pairs) + 1, 0
+        self.expiries = {}
 
     def final_state(self):
         return [{"key": key, "value": wire(value), "version": version}
@@ -40,6 +43,20 @@ class Simulator:
             self.lines.append({name: field for name, field in line.items() if name[0] != "_"})
         self.parked = [line for line in self.parked if line not in finished]
         return self.lines[len(self.lines) - len(finished):]
+
+    def expire(self):
+        """A batch that deletes what is due."""
+        due = sorted((time_us, key) for key, time_us in self.expiries.items() if time_us <= self.now_us)
+        if not due:
+            return
+        self.batch += 1
+        for rank, (_, key) in enumerate(due):
+            version = self.next_version + rank
+            self.pairs[key] = (None, version)
+            del self.expiries[key]
+            self.lines.append(expiry_line({"key": key, "version": version, "batch": self.batch, "rank": rank,
+                                           "batch_time_us": self.now_us}))
+        self.next_version += len(due)
 
     def _passes(self, batch):
         finished, waiting, passes = [], list(enumerate(batch)), 0
@@ -70,11 +87,13 @@ class Simulator:
             if waits and not last_try:
                 line["failed_guard"] = false
                 return False
-            reads, writes = self._apply(line["then" if false is None else "else"], version)
+            reads, writes, expiries = self._apply(line["then" if false is None else "else"], version)
             outcome = "COMMITTED" if false is None else "WAIT_EXPIRED" if waits else "GUARD_FAILED"
             line.update(outcome=outcome, failed_guard=false, reads=reads)
             line["version"] = version if writes else None
             self.pairs.update((key, (value, version)) for key, value in writes.items())
+            self.expiries.update(expiries)
+            self.expiries = {key: time_us for key, time_us in self.expiries.items() if time_us is not None}
         except OverflowError:
             line.update(outcome="OVERFLOW", failed_guard=None)
         except TypeError:
@@ -105,7 +124,7 @@ class Simulator:
                 "gt": value > other, "ge": value >= other}[kind]
 
     def _apply(self, operations, version):
-        reads, writes, gets = [], {}, {}
+        reads, writes, gets, expiries = [], {}, {}, {}
         for index, operation in enumerate(operations):
             view = {**self.pairs, **{key: (value, None) for key, value in writes.items()}}
             if operation["op"] in ("range_get", "delete_range"):
@@ -115,7 +134,7 @@ class Simulator:
                     keys.reverse()
                 for key in keys[:operation["limit"]]:
                     if operation["op"] == "delete_range":
-                        writes[key] = None
+                        writes[key] = expiries[key] = None
                     else:
                         reads.append({"key": key, "value": wire(view[key][0]), "version": view[key][1]})
                 continue
@@ -133,13 +152,16 @@ class Simulator:
             elif isinstance(operand, dict):
                 inputs = {"commit_version": version, "batch_time": self.now_us}
                 operand = next((inputs[name] for name in operand if name in inputs), None) or Bytes(operand["b64"])
+            expiry = self.now_us + operation["ttl_us"] if "ttl_us" in operation else operation.get("expires_at_us")
             if operation["op"] == "add":
                 writes[key] = bounded(number(operand) + number(value))
+                if expiry is not None:
+                    expiries[key] = expiry
             elif operation["op"] == "put" and operand is not None:
-                writes[key] = operand
+                writes[key], expiries[key] = operand, expiry
             elif value is not None:
-                writes[key] = None
-        return reads, writes
+                writes[key] = expiries[key] = None
+        return reads, writes, expiries
 
 
 class Bytes(str):
@@ -206,6 +228,8 @@ def random_transaction(rng, keys):
                 fields["value"] = {"b64": "YQ=="} if rng.random() < 0.2 else operand(gets)
             elif kind == "add":
                 fields["delta"] = operand(gets)
+            if kind in ("put", "add") and rng.random() < 0.3:
+                fields[rng.choice(["ttl_us", "expires_at_us"])] = rng.randrange(1, 40000)
             done.append({"op": kind, **fields})
         return done
 
@@ -221,4 +245,6 @@ def random_history(seed, batches=30):
     for _ in range(batches):
         transactions = [random_transaction(rng, keys) for _ in range(rng.randrange(1, 8))]
         simulator.run(*transactions, advance_us=rng.randrange(1, 3000))
+        if rng.random() < 0.5:
+            simulator.expire()
     return simulator

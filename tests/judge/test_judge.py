@@ -169,6 +169,22 @@ class JudgeTest(unittest.TestCase):
                                 ("gave up waiting 4000 us after it was admitted", {"wait_timeout_ms": 9})]:
             self.assert_rejected(simulator, message, self.changed(simulator, at, **change))
 
+    def test_expiry(self):
+        simulator = Simulator({"a": 0})
+        simulator.run({"then": [{**put("x", 1), "ttl_us": 3000}, {**put("kept", 1), "ttl_us": 3000}]})
+        simulator.run({"then": [put("kept", 2), add("x", 1)]})
+        simulator.run({"then": [get("x")]})
+        simulator.expire()
+        self.assertEqual((simulator.pairs["x"][0], simulator.pairs["kept"][0]), (None, 2))
+        at = len(simulator.lines) - 1
+        self.assertEqual(simulator.lines[at]["origin"], "expiry")
+        self.assert_rejected(simulator, "it had expired, 1998 us before its time",
+                             [*self.changed(simulator, at, batch=2, rank=1, admitted_batch=2, batch_time_us=2002,
+                                            version=simulator.lines[1]["version"] + 1)])
+        for key, message in [("kept", "but it does not expire here"), ("y", "but it is absent here")]:
+            lines = self.changed(simulator, at, then=[{"op": "delete", "key": key}])
+            self.assert_rejected(simulator, message, lines)
+
     def test_last_tries_see_one_another(self):
         """What the else-operations of one write lets the other one commit in the same pass."""
         simulator = Simulator({"a": 0})
