@@ -51,7 +51,7 @@ class ForwardingEngine : public engine::Engine {
     to_->scan_reverse(from, to, visit);
   }
   Status load(std::string_view key, Version version, ValueType type, std::int64_t integer, std::string_view bytes,
-              TimeUs expires_us) override {
+              TimeUs expires_us = 0) override {
     return to_->load(key, version, type, integer, bytes, expires_us);
   }
   void prefetch(std::string_view key) override { to_->prefetch(key); }

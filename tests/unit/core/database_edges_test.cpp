@@ -411,7 +411,7 @@ TEST_F(DatabaseTimeToLiveTest, AKeyIsDeletedAtItsTime) {
   const auto sink = run(put("a", 3 * kSecond));
   ASSERT_TRUE(sink->done);
   std::optional<Result<ScanPage>> page;
-  database->scan({"", "", 0}, [&](Result<ScanPage> got) { page.emplace(std::move(got)); });
+  database->scan(ScanRequest(), [&](Result<ScanPage> got) { page.emplace(std::move(got)); });
   settle();
   EXPECT_EQ((*page)->pairs.at(0).expires_us, sink->at(0).result.batch_time_us + 3 * kSecond);
   EXPECT_EQ(database->status().engine.expiring, 1u);
