@@ -7,6 +7,8 @@ namespace kilokv::engine {
 // A batch without an expiry, on a store without one, costs nothing.
 void BatchExpiries::settle(const BatchWrites& writes, RecordStore* store, WriteColumns* collected) {
   before_.clear();
+  collected->expiry_write.clear();
+  collected->expires_us.clear();
   const TransactionColumns& columns = *writes.columns;
   ExpiryTable* const expiries = store->expiries();
   if (expiries->empty() && columns.expiry_op.empty()) return;
