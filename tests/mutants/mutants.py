@@ -49,7 +49,7 @@ FILE_BYTES_MAX = 4 << 30
 # Area -> its sources, and the tests that are asked, in this order. The first that fails has found the mutation.
 AREAS = {
     "table": (["engine/table"], ["engine_tombstone_queue_test", "engine_table_test", "engine_record_table_growth_test",
-                                 "engine_ordered_index_test", "engine_record_store_test", "engine_bulk_table_test",
+                                 "engine_ordered_index_test", "engine_expiry_table_test", "engine_expiries_test", "engine_record_store_test", "engine_bulk_table_test",
                                  "engine_engine_test", "engine_ranges_test", "core_test"]),
     "txn": (["engine/txn", "server/service/decode_rows.cpp", "server/service/decode_columns.cpp"],
             ["engine_validate_test", "engine_columns_test", "engine_interpreter_test", "engine_serial_test",
@@ -61,7 +61,7 @@ AREAS = {
                              "engine_kilo_sim_test", "engine_local_sim_test", "engine_differential_test",
                              "engine_random_batch_test"]),
     "exec": (["engine/exec", "engine/engine.cpp"],
-             ["engine_engine_test", "engine_delta_settling_test", "engine_record_store_test", "engine_device_loss_test",
+             ["engine_engine_test", "engine_expiries_test", "engine_delta_settling_test", "engine_record_store_test", "engine_device_loss_test",
               "engine_device_buffer_test", "engine_bound_columns_test", "engine_device_choice_test",
               "engine_device_records_test", "engine_stage_plan_test", "engine_read_set_test", "engine_rank_order_test",
               "engine_strategy_choice_test", "engine_chooser_test", "engine_cpu_pressure_test", "engine_contention_test",
