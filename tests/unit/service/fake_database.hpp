@@ -15,6 +15,7 @@
 
 #include "server/core/database.hpp"
 #include "server/service/unix_time.hpp"
+#include "tests/support/fake_log.hpp"
 
 namespace kilokv::server::test {
 
@@ -176,6 +177,13 @@ class FakeDatabase final : public Database {
   // Makes the backups.
   std::function<std::unique_ptr<BackupSource>()> backups;
   Result<std::unique_ptr<BackupSource>> open_backup() override { return backups(); }
+  // What is watched.
+  FakeLog log;
+  Incarnation log_incarnation;
+  Position answered() const override { return log.newest(); }
+  void when_answered(BatchNumber batch, std::function<void()> work) override { log.when_there(batch, std::move(work)); }
+  Result<std::unique_ptr<LogReader>> open_log_reader() override { return log.open(); }
+  Incarnation incarnation() const override { return log_incarnation; }
   DatabaseStatus status() const override {
     DatabaseStatus status;
     status.state = DatabaseStatus::State::ready;
