@@ -302,7 +302,7 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
        {kMessages, "calls-bytes-max", Unit::size, &o->calls_bytes_max,
         "most memory of open calls, of which one client may have a part; a further call is refused"},
        {kMessages, "streams-max", Unit::count, &o->streams_max,
-        "most open Session streams, of which one client may have a part; a further one is refused"},
+        "most open Session streams and watches, of which one client may have a part; a further one is refused"},
        {kMessages, "stream-requests-max", Unit::count, &o->stream_requests_max,
         "requests in flight on one stream at which the server stops reading it for a while"},
        {kMessages, "stream-bytes-max", Unit::size, &o->stream_bytes_max,

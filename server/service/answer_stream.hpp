@@ -68,6 +68,9 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   const std::shared_ptr<ClientCertificate>& certificate() const final { return caller_.certificate; }
   // Not ok: the login was refused, and the stream ends at once.
   const Status& login_status() const { return caller_.status; }
+  const std::shared_ptr<Client>& client() const { return client_; }
+  // Keeps `place` until the stream is destroyed, which is when gRPC has let go of it.
+  void hold(std::shared_ptr<void> place) { stream_place_ = std::move(place); }
 
  protected:
   // Requires: `environment` outlives the RPC.
@@ -250,6 +253,7 @@ class AnswerStream : public grpc::ServerGenericBidiReactor,
   bool awaits_message_ = false;
   std::optional<grpc::Status> finish_;  // the status to end with when the queue is empty
   std::shared_ptr<void> self_;
+  std::shared_ptr<void> stream_place_;  // see hold()
 };
 
 }  // namespace kilokv::server

@@ -301,8 +301,8 @@ grpc::ServerGenericBidiReactor* KiloKvService::Session(CallContext* context) {
   return stream.get();
 }
 
-// A stream has a place among those of all clients until gRPC has let go of it.
-kilokv::Status KiloKvService::place_for(SessionStream* stream) {
+// A session's stream, or a watch, has a place among those of all clients until gRPC has let go of it.
+kilokv::Status KiloKvService::place_for(AnswerStream* stream) {
   if (!stream->login_status().ok()) return {};
   const std::shared_ptr<Client> client = stream->client();
   KStatus status = streams_limit_.charge(client->account(&Client::streams), 1);

@@ -111,7 +111,7 @@ class KiloKvService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* Watch(CallContext* context);
 
   void end_without_login(const Database& database);
-  kilokv::Status place_for(SessionStream* stream);
+  kilokv::Status place_for(AnswerStream* stream);
   void note_attach(const Login* login, const std::string& peer, const HeldSession& session, BatchNumber batch);
   void note_attach_refused(const Login* login, const std::string& peer, const SessionId& session,
                            const kilokv::Status& status);

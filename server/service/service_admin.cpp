@@ -82,10 +82,14 @@ grpc::ServerGenericBidiReactor* KiloKvService::Backup(CallContext* context) {
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::Watch(CallContext* context) {
-  auto call = make_call<WatchCall>(context, &environment_, &watches_);
-  call->adopted_by_rpc();
-  call->start();
-  return call.get();
+  auto watch = make_call<WatchCall>(context, &environment_, &watches_);
+  watch->adopted_by_rpc();
+  if (const KStatus status = place_for(watch.get()); status.ok()) {
+    watch->start();
+  } else {
+    watch->refuse(status.as_not_run());
+  }
+  return watch.get();
 }
 
 grpc::ServerGenericBidiReactor* KiloKvService::SetLogLevel(CallContext* context) {

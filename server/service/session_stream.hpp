@@ -26,9 +26,6 @@ class SessionStream final : public AnswerStream {
   ~SessionStream() override;
 
   void start();
-  // Keeps `place` until the stream is destroyed, which is when gRPC has let go of it.
-  void hold(std::shared_ptr<void> place) { stream_place_ = std::move(place); }
-  const std::shared_ptr<Client>& client() const { return client_; }
   // Ends the stream before its first message is read.
   void refuse(const Status& status);
   // Ends the stream with `status` after the queued answers are sent.
@@ -54,8 +51,6 @@ class SessionStream final : public AnswerStream {
                 std::shared_ptr<Answer> answer);
   void answered(std::uint64_t bytes);
   void read_on();  // requires: mutex_ is held
-
-  std::shared_ptr<void> stream_place_;  // among the streams of the server
 
   // Only the reading reaction, and the decoding of its message, use these. The next message is read after that.
   grpc::ByteBuffer incoming_;

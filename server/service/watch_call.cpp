@@ -15,6 +15,11 @@ void WatchCall::start() {
   read(&incoming_);
 }
 
+void WatchCall::refuse(const Status& status) {
+  place_.forgive_message();
+  end(status);
+}
+
 void WatchCall::OnReadDone(bool ok) {
   if (!ok) return end(no_message());
   read_ended();

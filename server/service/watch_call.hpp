@@ -20,6 +20,8 @@ class WatchCall final : public AnswerStream {
 
   // Reads the request.
   void start();
+  // Ends the watch before its request is read.
+  void refuse(const Status& status);
   void end_without_login(const AccessTable& table) override;
   void end_when_stopping(const Status& status) override { end(status); }
 

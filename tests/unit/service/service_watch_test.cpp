@@ -182,5 +182,36 @@ TEST_F(ServiceWatchTest, AServerThatStopsEndsIt) {
   EXPECT_EQ(watch.reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+ServiceOptions few_streams() {
+  ServiceOptions options;
+  options.streams_max = 1;
+  return options;
+}
+
+class FewWatchesTest : public ServiceWatchTest {
+ protected:
+  FewWatchesTest() : ServiceWatchTest(few_streams()) {}
+};
+
+TEST_F(FewWatchesTest, AWatchHasAPlaceAmongTheStreams) {
+  database_.log.append({{"a", 1, 1, "one"}}, 1);
+  Open watch = open(after(0));
+  ASSERT_TRUE(watch.next());
+  const grpc::Status status = refused(after(0));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_NE(status.error_message().find("--streams-max"), std::string::npos) << status.error_message();
+  watch.call->TryCancel();
+  watch.reader->Finish();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  bool again = false;
+  while (!again && std::chrono::steady_clock::now() < end) {
+    Open next = open(after(0));
+    again = next.next();
+    next.call->TryCancel();
+    next.reader->Finish();
+  }
+  EXPECT_TRUE(again);
+}
+
 }  // namespace
 }  // namespace kilokv::server
