@@ -165,6 +165,7 @@ struct LogUsage {
   std::uint64_t memory_bytes = 0;            // of its buffers
   std::uint64_t bytes_since_checkpoint = 0;  // of log records
   BatchNumber first_batch = 0;               // oldest kept
+  TimeUs since_us = 0;                       // all records of later stamps are kept; 0: none is kept
   ArchiveUsage archive;
   bool short_of_space = false;  // a checkpoint soon, and a trim after it, would help
 };

@@ -413,6 +413,7 @@ DatabaseStatus CoreDatabase::status() const {
   status.engine = parts_->monitor.stats();
   status.device = parts_->monitor.device();
   status.log = core_.log->usage();
+  if (status.log.since_us != 0) status.log_kept_us = std::max<DurationUs>(core_.time_of_day() - status.log.since_us, 0);
   status.memory = memory(status);
   status.recovery_seconds = recovery_seconds_;
   const TimeUs now = core_.environment.clock->monotonic_us();

@@ -29,6 +29,7 @@ struct DatabaseStatus {
   std::uint64_t batches = 0, transactions = 0, committed = 0, guard_failed = 0, wait_expired = 0, overflow = 0,
                 type_mismatch = 0, refused = 0;  // since the start
   std::uint64_t expired = 0;                     // likewise: keys that were deleted because they had expired
+  DurationUs log_kept_us = 0;                    // for how long the log goes back
   DurationUs expiry_lag_us = 0;                  // for how long the oldest key that is due has been due; 0: none is due
   std::uint64_t abandoned = 0;                   // likewise: requests whose clients went away before their answers
   // How many of `batches` ran serially on the CPU, in parallel on the CPU, or on the device. Then how many of them the

@@ -211,6 +211,8 @@ void add_log(const DatabaseStatus& status, const CoreMetrics& core, const LogMet
       .add(number(status.log.reserved_bytes));
   families->gauge("kilokv_log_first_batch", "Number of the oldest batch in the log")
       .add(number(status.log.first_batch));
+  families->gauge("kilokv_log_kept_seconds", "Time for which the log goes back, in seconds")
+      .add(static_cast<double>(status.log_kept_us) / kMicrosecondsInASecond);
   families->gauge("kilokv_executed_batch", "Number of the last batch that ran").add(number(status.executed_batch));
   families->gauge("kilokv_durable_batch", "Number of the last batch that is synced").add(number(status.durable_batch));
   families->gauge("kilokv_checkpoint_batch", "Number of the batch of the last checkpoint")

@@ -57,7 +57,9 @@ void fill_table(const DatabaseStatus& status, v1::TableSection* section) {
   section->set_table_memory_bytes(engine.memory_bytes);
 }
 
-void fill_log(const LogUsage& log, v1::LogSection* section) {
+void fill_log(const DatabaseStatus& status, v1::LogSection* section) {
+  const LogUsage& log = status.log;
+  section->set_log_kept_us(status.log_kept_us);
   section->set_first_log_batch(log.first_batch);
   section->set_log_bytes(log.log_bytes);
   section->set_log_reserved_bytes(log.reserved_bytes);
@@ -128,7 +130,7 @@ void fill_status(const DatabaseStatus& status, v1::StatusResponse* message) {
   message->mutable_uploads()->set_uploads(status.uploads);
   message->mutable_uploads()->set_uploads_bytes(status.uploads_bytes);
   fill_table(status, message->mutable_table());
-  fill_log(status.log, message->mutable_log());
+  fill_log(status, message->mutable_log());
   fill_device(status, message->mutable_device());
   message->mutable_checks()->set_shadow_batches(status.shadow_batches);
   message->mutable_checks()->set_shadow_skipped(status.shadow_skipped);

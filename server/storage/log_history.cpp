@@ -4,12 +4,14 @@ namespace kilokv::server::storage {
 
 void LogHistory::restore(const LogSegment& segment) {
   const std::lock_guard lock(mutex_);
+  if (since_us_ == 0) since_us_ = segment.last_time_us;  // when it began is not known
   closed_.push_back(segment);
   bytes_ += segment.bytes;
 }
 
 std::optional<LogSegment> LogHistory::add(BatchNumber batch, TimeUs time_us, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
+  if (since_us_ == 0) since_us_ = time_us;
   if (open_.first_batch == 0) open_.first_batch = batch;
   open_.last_batch = batch;
   open_.last_time_us = time_us;
@@ -27,6 +29,7 @@ std::vector<LogSegment> LogHistory::trim(BatchNumber before, TimeUs oldest_us, s
   while (!closed_.empty() && closed_.front().last_batch < before &&
          (closed_.front().last_time_us < oldest_us || bytes_ > bytes_max)) {
     bytes_ -= closed_.front().bytes;
+    since_us_ = closed_.front().last_time_us;
     dropped.push_back(closed_.front());
     closed_.pop_front();
   }
@@ -50,6 +53,11 @@ std::uint64_t LogHistory::bytes_from(BatchNumber batch) const {
 BatchNumber LogHistory::first_batch() const {
   const std::lock_guard lock(mutex_);
   return closed_.empty() ? open_.first_batch : closed_.front().first_batch;
+}
+
+TimeUs LogHistory::since_us() const {
+  const std::lock_guard lock(mutex_);
+  return since_us_;
 }
 
 }  // namespace kilokv::server::storage

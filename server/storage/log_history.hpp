@@ -32,6 +32,8 @@ class LogHistory {
   std::uint64_t bytes() const;
   std::uint64_t bytes_from(BatchNumber batch) const;  // of this record and later ones; counts whole segments
   BatchNumber first_batch() const;                    // 0: none kept
+  // Every record of a later stamp is kept, and perhaps a few more; 0: none is kept.
+  TimeUs since_us() const;
 
  private:
   const std::uint64_t segment_bytes_;
@@ -39,6 +41,7 @@ class LogHistory {
   std::deque<LogSegment> closed_;
   LogSegment open_;  // first_batch 0: empty
   std::uint64_t bytes_ = 0;
+  TimeUs since_us_ = 0;  // see since_us()
 };
 
 }  // namespace kilokv::server::storage

@@ -332,6 +332,7 @@ LogUsage RocksdbLog::usage() const {
           .bytes_since_checkpoint =
               appended_bytes_.load(std::memory_order_relaxed) - checkpointed_bytes_.load(std::memory_order_relaxed),
           .first_batch = history_.first_batch(),
+          .since_us = history_.since_us(),
           .archive = archiver_ == nullptr
                          ? ArchiveUsage()
                          : ArchiveUsage{true, archiver_->ended(), archiver_->batch(), archiver_->lag_bytes()},
