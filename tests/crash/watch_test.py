@@ -3,31 +3,19 @@
 gave is what the log holds. Keys expire meanwhile. A full run is: watch_test.py --kills 50"""
 
 import argparse
-import json
 import random
-import signal
 import subprocess
 import sys
 import time
 import unittest
 
-from programs import JUDGE, SLOWER, Server, add, history, temporary_folder, until
-
-sys.path.insert(0, str(JUDGE.parent))
-from history import expiry_line  # pylint: disable=wrong-import-position
+from programs import SLOWER, Server, add, history, temporary_folder, until
+from watched import equal_to_the_log, judge, lines_of, watch
 
 OPTIONS = argparse.ArgumentParser(description=__doc__)
 OPTIONS.add_argument("--kills", type=int, default=6)
 OPTIONS.add_argument("--seed", type=int, default=1)
 KILLS = None
-
-
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def place(write):
-    return write["version"], write["batch"], write["rank"]
 
 
 class WatchTest(unittest.TestCase):
@@ -37,11 +25,7 @@ class WatchTest(unittest.TestCase):
 
     def watch(self, name, *flags):
         """Starts a watch, whose writes go to a file."""
-        path = self.folder / name
-        with open(path, "wb") as file:
-            process = subprocess.Popen(self.server.command("kilokv", "--output", "json", "watch", *flags), stdout=file)
-        self.addCleanup(process.kill)
-        return process, path
+        return self.enterContext(watch(self.server, name, *flags))
 
     def versions(self):
         return self.server.status()["next_version"] - 1
@@ -49,7 +33,7 @@ class WatchTest(unittest.TestCase):
     def test_kills(self):
         """The load writes and deletes, and many of its keys expire."""
         rng = random.Random(KILLS.seed)
-        watch, live = self.watch("live", "--after", "0")
+        live = self.watch("live", "--after", "0")
         sent, answered = 0, []
         for _ in range(KILLS.kills):
             transactions = []
@@ -69,16 +53,7 @@ class WatchTest(unittest.TestCase):
             answered += history(load)
         until(lambda: self.server.value("count") == sent, "all of the load")
         until(lambda: self.server.status()["expiring"] == 0, "all expiries", 60)
-        last = self.versions()
-        replay, again = self.watch("again", "--after", "0", "--through", str(last))
-        self.assertEqual(replay.wait(timeout=60 * SLOWER), 0)
-        logged = lines_of(again)
-        until(lambda: len(live.read_text().splitlines()) >= len(logged), "the watch is there")
-        watch.send_signal(signal.SIGTERM)
-        watch.wait()
-        seen = lines_of(live)[:len(logged)]
-        self.assertEqual(seen, logged)  # nothing is missing, nothing comes twice, and it is the log
-        self.assertEqual([place(write) for write in logged], sorted(place(write) for write in logged))
+        logged = equal_to_the_log(self.server, *live)
         state = {}
         for write in logged:
             state[write["key"]] = write
@@ -87,23 +62,9 @@ class WatchTest(unittest.TestCase):
         self.assertEqual(live_pairs, scanned)
         expired = [write for write in logged if write.get("expired")]
         self.check_expiries(logged)
-        self.judge(answered, expired)
+        judge(self.server, answered, expired, "watch-history-refused.jsonl")
         self.assertGreater(len(expired), KILLS.kills)
         print(f"{len(logged)} writes over {KILLS.kills} kills, {len(expired)} of them expiries")
-
-    def judge(self, answered, expired):
-        """The answers and the expiries have one order that explains them, and that leaves this state."""
-        path, state = self.folder / "history.jsonl", self.folder / "state.jsonl"
-        # Each program counts its times from its own start, so nothing is said about the order in real time.
-        lines = [{**line, "invoke_us": 0, "return_us": None} for line in answered]
-        with open(path, "w", encoding="utf-8") as file:
-            for line in [{"format": "kilokv-history-2", "config": {}, "initial": []}, *lines, *map(expiry_line, expired)]:
-                file.write(json.dumps(line) + "\n")
-        self.server.scan_to(state)
-        run = subprocess.run([sys.executable, JUDGE, path, "--final-state", state], capture_output=True, text=True,
-                             check=False)
-        self.assertEqual(run.returncode, 0, run.stdout)
-        print(run.stdout.strip())
 
     def check_expiries(self, logged):
         """An expired key had an expiry, which had come. An expiry that a later write cleared or moved deletes nothing."""
@@ -120,20 +81,20 @@ class WatchTest(unittest.TestCase):
         self.server.transactions({"then": [add("b", 1)]})
         boundary = self.versions()
         self.server.transactions({"then": [add("a7", 1), {"op": "delete", "key": "a8"}]}, {"then": [add("b", 1)]})
-        watch, path = self.watch("part", "--prefix", "a", "--after", str(boundary), "--through", str(self.versions()))
-        self.assertEqual(watch.wait(timeout=30 * SLOWER), 0)
+        process, path = self.watch("part", "--prefix", "a", "--after", str(boundary), "--through", str(self.versions()))
+        self.assertEqual(process.wait(timeout=30 * SLOWER), 0)
         self.assertEqual([(write["key"], write["value"]) for write in lines_of(path)], [("a7", 2), ("a8", None)])
 
     def test_new_writes_come_at_once(self):
-        watch, path = self.watch("new", "--limit", "1")
-        until(lambda: watch.poll() is not None or self.server.transactions({"then": [add("x", 1)]}) and watch.poll() is not None,
+        process, path = self.watch("new", "--limit", "1")
+        until(lambda: process.poll() is not None or self.server.transactions({"then": [add("x", 1)]}) and process.poll() is not None,
               "the watch has begun and sees a write")
         begin = time.monotonic()
-        watch, path = self.watch("next", "--limit", "1", "--after", str(self.versions()))
+        process, path = self.watch("next", "--limit", "1", "--after", str(self.versions()))
         time.sleep(0.5 * SLOWER)
         sent = time.monotonic()
         self.server.transactions({"then": [add("y", 1)]})
-        watch.wait(timeout=30 * SLOWER)
+        process.wait(timeout=30 * SLOWER)
         self.assertEqual(lines_of(path)[0]["key"], "y")
         print(f"seen {(time.monotonic() - sent) * 1000:.0f} ms after it was sent; the watch took {time.monotonic() - begin:.1f} s")
 
@@ -145,11 +106,11 @@ class WatchTest(unittest.TestCase):
             for i in range(60):
                 server.transactions({"then": [{"op": "put", "key": f"k{i}", "value": value}]})
             until(lambda: server.status()["first_log_batch"] > 1, "the log is trimmed")
-            watch = subprocess.run(server.command("kilokv", "watch", "--after", "0"), capture_output=True, text=True,
+            run = subprocess.run(server.command("kilokv", "watch", "--after", "0"), capture_output=True, text=True,
                                    timeout=60, check=False)
-            self.assertNotEqual(watch.returncode, 0)
-            self.assertIn("not kept any more", watch.stderr)
-            self.assertIn("WATCH_TOO_OLD", watch.stderr)
+            self.assertNotEqual(run.returncode, 0)
+            self.assertIn("not kept any more", run.stderr)
+            self.assertIn("WATCH_TOO_OLD", run.stderr)
 
 
 if __name__ == "__main__":

@@ -184,8 +184,9 @@ def bounded(value):
     return value
 
 
-def random_transaction(rng, keys):
-    """Any guards and operations, over few keys, so that they meet."""
+def random_transaction(rng, keys, now_us=0, ahead_us=100000, life_us=40000, waits_ms=(0, 3, 10)):
+    """Any guards and operations, over few keys, so that they meet. A guard compares the stamp with a time from `now_us` on, at
+    most `ahead_us` later, and a key lives for at most `life_us`."""
     def key():
         return rng.choice(keys)
 
@@ -204,7 +205,7 @@ def random_transaction(rng, keys):
         elif kind in ("eq", "ne", "lt", "le", "gt", "ge"):
             fields.update({"other": key()} if rng.random() < 0.3 else {"value": rng.randrange(-5, 20)})
         elif kind in ("time_before", "time_after") and rng.random() < 0.6:
-            fields = {"time_us": rng.randrange(100000)}
+            fields = {"time_us": now_us + rng.randrange(ahead_us)}
         when_false = "fail" if kind == "time_before" else rng.choice(["fail", "fail", "wait"])
         return {**fields, "is": kind, "when_false": when_false}
 
@@ -229,12 +230,13 @@ def random_transaction(rng, keys):
             elif kind == "add":
                 fields["delta"] = operand(gets)
             if kind in ("put", "add") and rng.random() < 0.3:
-                fields[rng.choice(["ttl_us", "expires_at_us"])] = rng.randrange(1, 40000)
+                field, life = rng.choice(["ttl_us", "expires_at_us"]), rng.randrange(1, life_us)
+                fields[field] = life + (now_us if field == "expires_at_us" else 0)
             done.append({"op": kind, **fields})
         return done
 
     return {"guards": [guard() for _ in range(rng.randrange(3))], "then": operations(), "else": operations(),
-            "precedence": rng.randrange(2), "wait_timeout_ms": rng.choice([0, 3, 10]),
+            "precedence": rng.randrange(2), "wait_timeout_ms": rng.choice(waits_ms),
             "expire_runs_else": rng.random() < 0.4}
 
 

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Random transactions with every guard and operation, from several clients, while the server is killed with SIGKILL and
+started again. Keys expire meanwhile, and a watch sees each write. The judge accepts all answers together with what expired
+and with the final state, and the watch gave what the log holds. A full run is: random_test.py --kills 50"""
+
+import argparse
+import random
+import sys
+import time
+
+from programs import JUDGE, Server, history, temporary_folder, until
+from watched import equal_to_the_log, judge, watch
+
+sys.path.insert(0, str(JUDGE.parent))
+from simulator import random_transaction  # pylint: disable=wrong-import-position
+
+KEYS = [f"k{i}" for i in range(12)]
+
+
+def transactions(rng):
+    """Those of one request. Their times are around now, and around the next kills."""
+    count = rng.choice([1, 1, rng.randrange(2, 40)])
+    return [random_transaction(rng, KEYS, now_us=int(time.time() * 1e6) - 500000, ahead_us=3000000, life_us=800000,
+                               waits_ms=(0, 30, 300, 2000)) for _ in range(count)]
+
+
+def load_over_kills(server, kills, clients, rng):
+    """Each client has one request in flight, and the server dies at random moments. Returns all answers."""
+    answered, running = [], []
+    for number in range(1, kills + 1):
+        end = time.monotonic() + rng.uniform(0.2, 1.0)
+        while time.monotonic() < end:
+            answered += [line for process in running if process.poll() is not None for line in history(process)]
+            running = [process for process in running if process.poll() is None]
+            while len(running) < clients:
+                running.append(server.start_transactions(*transactions(rng)))
+            time.sleep(0.005)
+        server.kill()
+        server.start()
+        print(f"\rkilled {number} of {kills}", end="", flush=True, file=sys.stderr)
+    print(file=sys.stderr)
+    return answered + [line for process in running for line in history(process)]
+
+
+def check_mix(answered, expired, kills):
+    """The run meant something: each outcome was there, and so was each feature."""
+    outcomes = {}
+    for line in answered:
+        outcomes[line["outcome"]] = outcomes.get(line["outcome"], 0) + 1
+    unknown = [line for line in answered if line["outcome"] is None]
+    assert not unknown, unknown[0]
+    for outcome in ("COMMITTED", "GUARD_FAILED", "WAIT_EXPIRED", "OVERFLOW", "TYPE_MISMATCH"):
+        assert outcomes.get(outcome, 0) >= kills, outcomes
+    ran_else = [line for line in answered if line["outcome"] == "WAIT_EXPIRED" and line["version"] is not None]
+    waited = [line for line in answered if line["outcome"] == "COMMITTED" and line["admitted_batch"] < line["batch"]]
+    reverse = [line for line in answered if any(op.get("reverse") for op in line["then"]) and line["outcome"] == "COMMITTED"]
+    for what, lines in (("else at a deadline", ran_else), ("waited", waited), ("reverse", reverse), ("expired", expired)):
+        assert len(lines) >= kills // 2, f"{what}: {len(lines)} over {kills} kills"
+    print(f"{len(answered)} transactions over {kills} kills: {outcomes}; {len(waited)} waited, {len(ran_else)} ran else at "
+          f"their deadline, {len(reverse)} read a range in reverse, {len(expired)} keys expired")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=8)
+    parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--server-flag", action="append", default=[], help="a flag of kilokvd, such as --strategy=ordered")
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    with temporary_folder() as name, Server(name, *options.server_flag) as server:
+        with watch(server, "live", "--after", "0") as live:
+            answered = load_over_kills(server, options.kills, options.clients, random.Random(options.seed))
+            until(lambda: server.status()["expiring"] == 0, "all expiries", 60)
+            logged = equal_to_the_log(server, *live)
+        expired = [write for write in logged if write.get("expired")]
+        judge(server, answered, expired, "random-history-refused.jsonl")
+        check_mix(answered, expired, options.kills)
+
+
+if __name__ == "__main__":
+    main()
