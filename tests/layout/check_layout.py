@@ -27,14 +27,14 @@ ENGINE_ORDER = ["engine/base", "engine/platform", "engine/table", "engine/txn", 
 REPORTS = ["engine/exec/run/execution_report.hpp", "engine/exec/run/stage_times.hpp"]
 ENGINE_FACE = ["engine/base", "engine/txn", *REPORTS, "engine/engine.hpp", "engine/state_sum.hpp"]
 CORE_TYPES = [f"server/core/{name}" for name in (
-    "backup", "commit_log", "database_events", "database_status", "digest", "time_text", "environment", "fail_point", "hex", "histogram", "hot_keys", "metrics",
+    "backup", "commit_log", "database_events", "database_status", "digest", "time_text", "environment", "fail_point", "hex", "histogram", "hot_keys", "log_reader", "metrics",
     "one_line", "options", "position", "request", "request_identity", "shown_key", "slow_transaction", "trace_parent", "unit_text",
     "threads", "bytes")]
 CORE_ACCESS = "server/core/access"
 CORE_CLIENTS = "server/core/clients"
 CORE_ROOMS = ["server/core/memory", "server/core/sessions", "server/core/waiting", "server/core/reads"]
 # What the server's other rooms see of core: the types that cross its border, and for the service the database itself.
-CORE_FACE = [*CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, "server/core/database", "server/core/reads/scan.hpp",
+CORE_FACE = [*CORE_TYPES, CORE_ACCESS, CORE_CLIENTS, "server/core/database", "server/core/reads/scan.hpp", "server/core/reads/watch_cursor.hpp",
              "server/core/sessions/session_info.hpp", "server/core/sessions/session_list.hpp",
              "server/core/sessions/upload.hpp",
              "server/core/waiting/parked_transaction.hpp"]
