@@ -14,8 +14,8 @@
 namespace kilokv::server {
 namespace {
 
-constexpr std::uint64_t kAnswerBytes = std::uint64_t{128} << 10;  // of an answer, unless a single write is longer
-constexpr std::chrono::milliseconds kQuietMax{500};               // after which a position is sent without a write
+constexpr std::uint64_t kWatchAnswerBytes = std::uint64_t{128} << 10;  // of an answer, unless a single write is longer
+constexpr std::chrono::milliseconds kQuietMax{500};                    // after which a position is sent without a write
 
 std::string text_of(const Incarnation& incarnation) {
   return {reinterpret_cast<const char*>(incarnation.id.data()), incarnation.id.size()};
@@ -144,7 +144,7 @@ Status WatchStreamer::begin(Watch* watch, Database* database) const {
 Status WatchStreamer::advance(Watch* watch, Database* database, bool* has_more) const {
   v1::WatchResponse answer;
   WatchCursor& cursor = *watch->cursor;
-  const std::uint64_t bytes_max = std::min(kAnswerBytes, environment_->options.message_bytes_max / 2);
+  const std::uint64_t bytes_max = std::min(kWatchAnswerBytes, environment_->options.message_bytes_max / 2);
   const Result<bool> caught_up = cursor.advance(
       database->answered().batch, bytes_max,
       [&](const StoredRecord& write, const LoggedBatch& batch) { fill_write(write, batch, answer.add_writes()); });
