@@ -8,7 +8,7 @@
 
 #include "client/cli/activity_text.hpp"
 #include "client/cli/output.hpp"
-#include "client/cli/watch.hpp"
+#include "client/cli/repeat.hpp"
 #include "client/command_line/arguments.hpp"
 #include "client/measure/text.hpp"
 #include "kilokv/history.hpp"

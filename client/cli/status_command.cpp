@@ -9,7 +9,7 @@
 
 #include "client/cli/activity_text.hpp"
 #include "client/cli/commands.hpp"
-#include "client/cli/watch.hpp"
+#include "client/cli/repeat.hpp"
 #include "client/measure/text.hpp"
 
 namespace kilokv::client {

@@ -12,7 +12,7 @@
 
 #include "client/cli/activity_commands.hpp"
 #include "client/cli/activity_text.hpp"
-#include "client/cli/watch.hpp"
+#include "client/cli/repeat.hpp"
 #include "client/measure/text.hpp"
 
 namespace kilokv::client {

@@ -1,4 +1,4 @@
-#include "client/cli/watch.hpp"
+#include "client/cli/repeat.hpp"
 
 #include <unistd.h>
 
