@@ -370,9 +370,16 @@ class HostEngine final : public Engine {
   }
   // Whether a transaction with expire_runs_else expires if it is postponed.
   static bool may_have_last_tries(const TransactionColumns& columns, const Column<std::uint8_t>& expires) {
-    bool any = false;
-    for (std::size_t t = 0; t < columns.size(); ++t) any |= (expires[t] != 0) & (columns.expire_runs_else[t] != 0);
-    return any;
+    for (std::size_t t = 0; t < columns.size(); ++t) {
+      if (((expires[t] != 0) & (columns.expire_runs_else[t] != 0)) != 0 && can_wait(columns, t)) return true;
+    }
+    return false;
+  }
+  static bool can_wait(const TransactionColumns& columns, std::size_t t) {
+    const auto wait = static_cast<std::uint8_t>(OnFalse::wait);
+    const auto guards = columns.guard_on_false.begin();
+    return std::find(guards + columns.guard_begin(t), guards + columns.guard_end[t], wait) !=
+           guards + columns.guard_end[t];
   }
   void begin_to_choose() {
     if (chooses_) chooser_.begin(parallel_ == nullptr ? std::vector<std::string>() : parallel_->strategies());

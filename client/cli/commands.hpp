@@ -58,11 +58,11 @@ struct SessionArguments {
   std::uint64_t request = 0;  // only this one; 0: all
 };
 
-// If `value` is "-", reads it from standard input. Stores an integer if the value is written as one, unless `as_bytes`.
 struct WatchRangeArguments {
   std::string from, to;
   std::optional<std::string> prefix;
-  std::optional<std::uint64_t> after;  // a version; nothing: from now on
+  std::string after;                   // VERSION or VERSION:WRITES; empty: from now on
+  std::string incarnation;             // 32 hexadecimal digits; empty: not checked
   std::uint64_t limit = 0;             // writes; 0: no limit
   std::uint64_t through = 0;           // a version up to which it watches; 0: without end
   bool positions = false;              // prints the position after each answer
@@ -70,6 +70,7 @@ struct WatchRangeArguments {
 // Prints writes until a limit is reached or a signal ends the program.
 ExitCode run_watch(const CommonOptions& common, const WatchRangeArguments& arguments);
 
+// If `value` is "-", reads it from standard input. Stores an integer if the value is written as one, unless `as_bytes`.
 // `ttl_us`: the time to live of the key; 0: it never expires.
 ExitCode run_put(const CommonOptions& common, const std::string& key, const std::string& value, bool as_bytes,
                  std::int64_t ttl_us);

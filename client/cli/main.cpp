@@ -118,14 +118,19 @@ void add_watch(CLI::App* app, const CommonOptions* common, Action* action) {
   watch->add_option("to", a->to, "end of the range, not included; default: after the last key");
   watch->add_option("--prefix", a->prefix, "print only writes of keys that begin with this text")->excludes(from);
   watch->add_option("--after", a->after,
-                    "print only writes with a version after this one; default: those that come from now on");
+                    "VERSION, or VERSION:WRITES as --positions prints them: print only what comes after it; default: "
+                    "what comes from now on");
+  watch->add_option("--incarnation", a->incarnation,
+                    "that of the database when it gave the position, as --positions prints it; refused if the database "
+                    "was restored since");
   watch->add_option("--through", a->through, "end when all writes up to this version are printed; 0: do not end")
       ->transform(whole_number())
       ->capture_default_str();
   watch->add_option("--limit", a->limit, "end after so many writes; 0: do not end")
       ->transform(whole_number())
       ->capture_default_str();
-  watch->add_flag("--positions", a->positions, "print the position after each answer, as a JSON object");
+  watch->add_flag("--positions", a->positions,
+                  "print the position after each answer, with the incarnation, as a JSON object");
   watch->callback([=] { *action = [=] { return run_watch(*common, *a); }; });
 }
 

@@ -1,6 +1,11 @@
 // `kilokv watch`: prints the durable writes of a range as they come.
-#include <cstdio>
+#include <charconv>
 #include <iostream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tuple>
 
 #include "client/cli/commands.hpp"
 #include "client/cli/output.hpp"
@@ -40,7 +45,7 @@ class Printer {
     }
     if (arguments_.positions) {
       std::cout << "{\"position\": {\"version\": " << part.position.version << ", \"writes\": " << part.position.writes
-                << "}}\n";
+                << "}, \"incarnation\": \"" << part.incarnation << "\"}\n";
     }
     const bool is_there = part.position.writes == 0 && part.position.version >= arguments_.through;
     if (arguments_.through != 0 && is_there) return end();
@@ -59,12 +64,29 @@ class Printer {
   std::uint64_t printed_ = 0;
 };
 
+// VERSION or VERSION:WRITES.
+std::optional<WatchPosition> to_position(std::string_view text) {
+  WatchPosition position;
+  const char* const end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, position.version);
+  if (error == std::errc() && at != end && *at == ':') {
+    std::tie(at, error) = std::from_chars(at + 1, end, position.writes);
+  }
+  return error == std::errc() && at == end ? std::optional(position) : std::nullopt;
+}
+
 }  // namespace
 
 ExitCode run_watch(const CommonOptions& common, const WatchRangeArguments& arguments) {
   if (!arguments.to.empty() && arguments.to < arguments.from) {
     std::cerr << "kilokv: TO " << key_text(arguments.to) << " is before FROM " << key_text(arguments.from)
               << ": a watch goes from FROM up to TO\n";
+    return ExitCode::usage;
+  }
+  const std::optional<WatchPosition> after = to_position(arguments.after);
+  if (!arguments.after.empty() && !after) {
+    std::cerr << "kilokv: --after " << arguments.after
+              << ": it takes VERSION or VERSION:WRITES, which are two whole numbers\n";
     return ExitCode::usage;
   }
   ClientOptions options = common.server;
@@ -75,7 +97,8 @@ ExitCode run_watch(const CommonOptions& common, const WatchRangeArguments& argum
   WatchOptions range;
   range.from = arguments.prefix.value_or(arguments.from);
   range.to = arguments.prefix ? prefix_end(*arguments.prefix) : arguments.to;
-  if (arguments.after) range.after = WatchPosition{*arguments.after, 0};
+  range.after = after;
+  range.incarnation = arguments.incarnation;
   Printer printer(common, arguments);
   const Error error = (*watch)->read(range, [&](const WatchedPart& part) { return printer.print(part); });
   return error ? report(error) : ExitCode::ok;

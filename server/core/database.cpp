@@ -144,6 +144,7 @@ class CoreDatabase final : public Database {
     return core_.log->open_backup();
   }
   Position answered() const override { return core_.answered.get(); }
+  Position durable() const override { return core_.durable.get(); }
   void when_answered(BatchNumber batch, std::function<void()> work) override {
     core_.when_answered(batch, std::move(work));
   }
@@ -203,6 +204,7 @@ Status CoreDatabase::start(Recovery::EngineFactory create_engine) {
   core_.log->watch_sessions([this] { return core_.sessions.stored_bytes(); });
   core_.engine = recovery.take_engine();
   core_.data.set_held(core_.engine->memory());
+  core_.counters.next_expiry_us = core_.engine->next_expiry();
   core_.secret = recovery.secret();
   core_.incarnation = recovery.incarnation();
   core_.queue.recovered_value(recovery.largest_value());

@@ -121,6 +121,8 @@ class Database {
 
   // Watches. The position after the last batch that is durable and answered; runs `work` once, when this batch is so.
   virtual Position answered() const { return {}; }
+  // The position after the last batch that is durable. It may not be answered yet, or only in part.
+  virtual Position durable() const { return {}; }
   virtual void when_answered(BatchNumber /*batch*/, std::function<void()> /*work*/) {}
   // Reads the log up to answered(). The caller destroys it before the log. UNAVAILABLE: draining.
   virtual Result<std::unique_ptr<LogReader>> open_log_reader() {

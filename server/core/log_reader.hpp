@@ -29,10 +29,13 @@ class LogReader {
   virtual BatchNumber first_batch() const = 0;
   // Reads a batch. False: it is not kept any more. Errors: those of the log. Requires: the batch is durable.
   virtual Result<bool> read(BatchNumber batch) = 0;
-  // The batch that read() has read.
+  // The batch that read() has read. A batch that was read a short time ago is at hand, so that several watches, and the
+  // parts of a large batch, read it once.
   virtual const LoggedBatch& batch() const = 0;
   // Visits its writes in their order, until `visit` returns false. The views are valid during the call.
   virtual void visit(const std::function<bool(const StoredRecord&)>& visit) const = 0;
+  // Lets go of all batches that are at hand, and of their memory.
+  virtual void release() = 0;
 };
 
 }  // namespace kilokv::server

@@ -60,8 +60,11 @@ Result<Database*> WatchCall::database() const {
   const Access::Table table = (*database)->access().latest();
   const auto rights = rights_at(*table, *caller_.login, (*database)->time_of_day());
   if (!rights.ok()) return rights.status();
-  const Status status = check_read_range(*table, *caller_.login, request_.range().from(), request_.range().to());
-  if (!status.ok()) return status;
+  // A grant counts when it is durable, and a revoke at once.
+  for (const Access::Table& checked : {table, (*database)->durable_access()}) {
+    const Status status = check_read_range(*checked, *caller_.login, request_.range().from(), request_.range().to());
+    if (!status.ok()) return status;
+  }
   return database;
 }
 

@@ -15,7 +15,7 @@ namespace kilokv::server {
 namespace {
 
 constexpr std::uint64_t kWatchAnswerBytes = std::uint64_t{128} << 10;  // of an answer, unless a single write is longer
-constexpr std::chrono::milliseconds kQuietMax{500};                    // after which a position is sent without a write
+constexpr std::chrono::milliseconds kQuietMax{500}, kForeverQuiet{3600000};  // until a position is sent; no watch
 
 std::string text_of(const Incarnation& incarnation) {
   return {reinterpret_cast<const char*>(incarnation.id.data()), incarnation.id.size()};
@@ -50,10 +50,10 @@ void WatchStreamer::Bell::ring() {
   rung_.notify_one();
 }
 
-void WatchStreamer::Bell::wait_until(Clock::time_point time) {
+bool WatchStreamer::Bell::wait_until(Clock::time_point time) {
   std::unique_lock lock(mutex_);
   rung_.wait_until(lock, time, [this] { return has_rung_; });
-  has_rung_ = false;
+  return std::exchange(has_rung_, false);
 }
 
 Status WatchStreamer::add(std::shared_ptr<WatchCall> call) {
@@ -95,23 +95,29 @@ void WatchStreamer::serve() {
       has_more |= turn(&*watch, &ended);
       watch = ended ? watches_.erase(watch) : std::next(watch);
     }
-    if (!has_more) bell_->wait_until(Clock::now() + (watches_.empty() ? std::chrono::hours(1) : kQuietMax));
+    if (has_more) continue;
+    const bool rang = bell_->wait_until(Clock::now() + (watches_.empty() ? kForeverQuiet : kQuietMax));
+    if (!rang && reader_ != nullptr) reader_->release();
   }
   watches_.clear();
+  reader_.reset();
 }
 
 bool WatchStreamer::turn(Watch* watch, bool* ended) {
   *ended = watch->call->is_over();
   if (*ended || !watch->call->is_sent()) return false;
+  // In this order: first the bell, then the look at the log, so that no batch is missed. And first the look at the log,
+  // then at the rights, so that nothing is sent that was written after a revoke.
+  BatchNumber through = 0;
+  if (const Result<Database*> database = environment_->gate.get(); database.ok()) {
+    ring_after((*database)->answered().batch);
+    through = (*database)->answered().batch;
+  }
   const Result<Database*> database = watch->call->database();
   Status status = database.status();
   bool has_more = false;
   if (status.ok() && watch->cursor == nullptr) status = begin(watch, *database);
-  if (status.ok()) {
-    // First the bell, then the look: so no batch is missed.
-    ring_after((*database)->answered().batch);
-    status = advance(watch, *database, &has_more);
-  }
+  if (status.ok()) status = advance(watch, *database, through, &has_more);
   if (status.ok()) return has_more;
   watch->call->end(status);
   *ended = true;
@@ -127,26 +133,30 @@ void WatchStreamer::ring_after(BatchNumber batch) {
   (*database)->when_answered(waits_for_, [bell = bell_] { bell->ring(); });
 }
 
-Status WatchStreamer::begin(Watch* watch, Database* database) const {
+Status WatchStreamer::begin(Watch* watch, Database* database) {
   const v1::WatchRequest& request = watch->call->request();
   if (!request.incarnation().empty() && request.incarnation() != text_of(database->incarnation())) {
     return of_another_incarnation();
   }
-  Result<std::unique_ptr<LogReader>> reader = database->open_log_reader();
-  if (!reader.ok()) return reader.status();
-  auto cursor = std::make_unique<WatchCursor>(std::move(*reader), request.range().from(), request.range().to());
+  if (reader_ == nullptr) {
+    Result<std::unique_ptr<LogReader>> reader = database->open_log_reader();
+    if (!reader.ok()) return reader.status();
+    reader_ = std::move(*reader);
+  }
+  auto cursor = std::make_unique<WatchCursor>(reader_.get(), request.range().from(), request.range().to());
   const WatchPosition after{request.after().version(), request.after().writes()};
-  const Status status = cursor->start(request.has_after() ? &after : nullptr, database->answered());
+  // A client may have an answer whose batch is not yet among those that are answered as a whole.
+  const Status status = cursor->start(request.has_after() ? &after : nullptr, database->durable());
   if (status.ok()) watch->cursor = std::move(cursor);
   return status;
 }
 
-Status WatchStreamer::advance(Watch* watch, Database* database, bool* has_more) const {
+Status WatchStreamer::advance(Watch* watch, Database* database, BatchNumber through, bool* has_more) const {
   v1::WatchResponse answer;
   WatchCursor& cursor = *watch->cursor;
   const std::uint64_t bytes_max = std::min(kWatchAnswerBytes, environment_->options.message_bytes_max / 2);
   const Result<bool> caught_up = cursor.advance(
-      database->answered().batch, bytes_max,
+      through, bytes_max,
       [&](const StoredRecord& write, const LoggedBatch& batch) { fill_write(write, batch, answer.add_writes()); });
   if (!caught_up.ok()) return caught_up.status();
   *has_more = !*caught_up && answer.writes_size() == 0;  // with an answer under way, its end rings

@@ -41,8 +41,8 @@ class WatchStreamer {
   class Bell {
    public:
     void ring();
-    // Returns when it has rung since the last call, or at the time.
-    void wait_until(Clock::time_point time);
+    // Returns true when it has rung since the last call, and false at the time.
+    bool wait_until(Clock::time_point time);
 
    private:
     std::mutex mutex_;
@@ -60,8 +60,8 @@ class WatchStreamer {
   void ring_after(BatchNumber batch);
   // Gives the watch its turn. Returns whether it has more to do at once. Sets `ended`.
   bool turn(Watch* watch, bool* ended);
-  Status begin(Watch* watch, Database* database) const;
-  Status advance(Watch* watch, Database* database, bool* has_more) const;
+  Status begin(Watch* watch, Database* database);
+  Status advance(Watch* watch, Database* database, BatchNumber through, bool* has_more) const;
   static void send(Watch* watch, const Database& database, v1::WatchResponse* answer);
 
   CallEnvironment* const environment_;
@@ -71,6 +71,7 @@ class WatchStreamer {
   bool stopping_ = false;
   std::vector<std::shared_ptr<WatchCall>> new_;
   // Only the thread uses these.
+  std::unique_ptr<LogReader> reader_;  // of all watches, so that they share what was read; null: none has begun
   std::list<Watch> watches_;
   BatchNumber waits_for_ = 0;  // the bell rings when this batch is answered
 };

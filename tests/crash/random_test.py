@@ -9,7 +9,7 @@ import sys
 import time
 
 from programs import JUDGE, Server, history, temporary_folder, until
-from watched import equal_to_the_log, judge, watch
+from watched import equal_to_the_log, judge, nothing_left_to_expire, watch
 
 sys.path.insert(0, str(JUDGE.parent))
 from simulator import random_transaction  # pylint: disable=wrong-import-position
@@ -73,6 +73,7 @@ def main():
             answered = load_over_kills(server, options.kills, options.clients, random.Random(options.seed))
             until(lambda: server.status()["expiring"] == 0, "all expiries", 60)
             logged = equal_to_the_log(server, *live)
+            nothing_left_to_expire(logged)
         expired = [write for write in logged if write.get("expired")]
         judge(server, answered, expired, "random-history-refused.jsonl")
         check_mix(answered, expired, options.kills)

@@ -10,7 +10,7 @@ import time
 import unittest
 
 from programs import SLOWER, Server, add, history, temporary_folder, until
-from watched import equal_to_the_log, judge, lines_of, watch
+from watched import equal_to_the_log, judge, lines_of, nothing_left_to_expire, watch
 
 OPTIONS = argparse.ArgumentParser(description=__doc__)
 OPTIONS.add_argument("--kills", type=int, default=6)
@@ -54,6 +54,7 @@ class WatchTest(unittest.TestCase):
         until(lambda: self.server.value("count") == sent, "all of the load")
         until(lambda: self.server.status()["expiring"] == 0, "all expiries", 60)
         logged = equal_to_the_log(self.server, *live)
+        nothing_left_to_expire(logged)
         state = {}
         for write in logged:
             state[write["key"]] = write
@@ -100,7 +101,7 @@ class WatchTest(unittest.TestCase):
 
     def test_what_the_log_does_not_keep_is_refused(self):
         self.server.stop()
-        with Server(self.folder / "small", "--history-bytes-max", "0", "--history-retention", "0s",
+        with Server(self.server.folder / "small", "--history-bytes-max", "0", "--history-retention", "0s",
                     "--checkpoint-interval", "100ms", "--checkpoint-log-bytes", "64KiB") as server:
             value = {"b64": "YWJj" * 5000}
             for i in range(60):

@@ -47,6 +47,13 @@ def equal_to_the_log(server, process, path):
     return logged
 
 
+def nothing_left_to_expire(logged):
+    """If all keys that expire are gone, the last write of each key has no expiry. Otherwise an expiry was lost."""
+    last = {write["key"] if isinstance(write["key"], str) else json.dumps(write["key"]): write for write in logged}
+    lost = [write for write in last.values() if write.get("expires_at_us")]
+    assert not lost, f"the server has forgotten that this key expires: {lost[0]}"
+
+
 def judge(server, answered, expired, kept):
     """The answers of new databases and the expiries have one order that explains them, and that leaves this state. If not,
     the history is kept under the name `kept`."""

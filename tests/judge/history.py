@@ -82,9 +82,14 @@ def expiry_line(write):
 
 
 def read_final_state(path):
-    """The pairs of a scan over everything: JSON lines with key, value and version."""
+    """The pairs of a scan over everything, and when keys expire: JSON lines with key, value and version."""
     with open(path, encoding="utf-8") as lines:
-        return pairs_of(item for item in map(json.loads, lines) if "key" in item)
+        items = [item for item in map(json.loads, lines) if "key" in item]
+    return pairs_of(items), expiries_of(items)
+
+
+def expiries_of(items):
+    return {to_key(item["key"]): item["expires_at_us"] for item in items if item.get("expires_at_us")}
 
 
 class History:
@@ -113,8 +118,7 @@ class History:
         except (ValueError, KeyError, TypeError, AssertionError):
             raise Malformed(f"line 1: expected a header with format {' or '.join(FORMATS)}") from None
         self.initial = pairs_of(self.header["initial"])
-        self.initial_expiries = {to_key(item["key"]): item["expires_at_us"] for item in self.header["initial"]
-                                 if "expires_at_us" in item}
+        self.initial_expiries = expiries_of(self.header["initial"])
         self._find_places()
         self.places.sort()
         self._check_places()

@@ -55,7 +55,7 @@ class Judge:
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise Malformed(f"line {number}: not a transaction: {error!r}") from None
         if final_state is not None:
-            self._compare_final(final_state)
+            self._compare_final(*final_state)
 
     def report(self, number, keys, message):
         where = f"line {number}: " if number else ""
@@ -259,7 +259,7 @@ class Judge:
         if invoke is not None:  # nobody sends an expiry
             self._latest_here = max(self._latest_here, (invoke, number))
 
-    def _compare_final(self, final):
+    def _compare_final(self, final, final_expiries):
         expected = {key: cell for key, cell in self.state.cells.items() if cell[0] is not None}
         for key in sorted(expected.keys() | final.keys()):
             value, version = expected.get(key, (None, self.state.get(key)[1]))
@@ -267,8 +267,11 @@ class Judge:
             if (value, version) != (got_value, got_version) or type(value) is not type(got_value):
                 self.report(0, (key,), f"final state, key {key!r}: expected {show(value)}, version {version}; "
                             f"got {show(got_value)}, version {got_version}")
-                if len(self.violations) >= ENOUGH:
-                    return
+            elif self.state.expiries.get(key) != final_expiries.get(key):
+                self.report(0, (key,), f"final state, key {key!r}: expected to expire at {self.state.expiries.get(key)}, got "
+                            f"{final_expiries.get(key)}")
+            if len(self.violations) >= ENOUGH:
+                return
 
 
 def first_false_of(line, state):

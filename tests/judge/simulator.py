@@ -20,7 +20,8 @@ class Simulator:
         self.expiries = {}
 
     def final_state(self):
-        return [{"key": key, "value": wire(value), "version": version}
+        return [{"key": key, "value": wire(value), "version": version,
+                 **({"expires_at_us": self.expiries[key]} if self.expiries.get(key) else {})}
                 for key, (value, version) in sorted(self.pairs.items()) if value is not None]
 
     def run(self, *transactions, advance_us=1000):

@@ -195,6 +195,16 @@ class JudgeTest(unittest.TestCase):
         lines = self.changed(simulator, 1, outcome="WAIT_EXPIRED", failed_guard=0, version=None)
         self.assert_rejected(simulator, "expected COMMITTED, got WAIT_EXPIRED by guard 0", lines)
 
+    def test_lost_expiry(self):
+        """The state at the end tells when keys expire."""
+        simulator = Simulator({"a": 0})
+        simulator.run({"then": [{**put("x", 1), "ttl_us": 3000}, put("y", 1)]})
+        pairs = {pair["key"]: pair for pair in simulator.final_state()}
+        without = {key: value for key, value in pairs["x"].items() if key != "expires_at_us"}
+        for changed in (without, {**pairs["x"], "expires_at_us": 1}, {**pairs["y"], "expires_at_us": 9}):
+            final = list({**pairs, changed["key"]: changed}.values())
+            self.assert_rejected(simulator, f"key '{changed['key']}': expected to expire at", final=final)
+
     def test_expiry_with_else_that_overflows(self):
         simulator = Simulator({"a": 0, "full": (1 << 63) - 1})
         simulator.run({"then": [get("a")]},

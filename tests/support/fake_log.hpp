@@ -68,6 +68,8 @@ class FakeLog {
     return batches_;
   }
   std::unique_ptr<LogReader> open() const { return std::make_unique<Reader>(this); }
+  // Called before each batch that is read.
+  std::function<void()> before_read = [] {};
 
  private:
   class Reader final : public LogReader {
@@ -78,6 +80,7 @@ class FakeLog {
       return log_->batches_.empty() ? 0 : log_->first_;
     }
     Result<bool> read(BatchNumber batch) override {
+      log_->before_read();
       const std::lock_guard lock(log_->mutex_);
       if (batch < log_->first_ || batch > log_->batches_.size()) return false;
       at_ = log_->batches_[batch - 1];
@@ -94,6 +97,7 @@ class FakeLog {
         if (!visit(record)) return;
       }
     }
+    void release() override { at_ = {}; }
 
    private:
     const FakeLog* const log_;

@@ -28,6 +28,8 @@ class IdleWatch {
   IdleWatch(const IdleWatch&) = delete;
   IdleWatch& operator=(const IdleWatch&) = delete;
 
+  // Time does not count from now on, until alive().
+  void pause() { timers_->cancel(timer_); }
   void alive() {
     timers_->cancel(timer_);
     timer_ = timers_->at(Clock::now() + idle_, [state = state_] {

@@ -7,11 +7,14 @@
 #include <utility>
 
 #include "client/lib/src/connection.hpp"
+#include "client/lib/src/hex.hpp"
 #include "client/lib/src/idle_watch.hpp"
 #include "client/lib/src/reach.hpp"
 
 namespace kilokv::client {
 namespace {
+
+constexpr std::size_t kIncarnationBytes = 16;
 
 WatchedWrite to_write(const v1::WatchedWrite& from) {
   WatchedWrite write;
@@ -38,19 +41,29 @@ class RemoteWatch final : public Watch {
     v1::WatchRequest request;
     request.mutable_range()->set_from(options.from);
     request.mutable_range()->set_to(options.to);
-    request.set_incarnation(options.incarnation);
+    const auto incarnation = from_hex(options.incarnation);
+    if (!options.incarnation.empty() && (!incarnation || incarnation->size() != kIncarnationBytes)) {
+      Error error;
+      error.code = ErrorCode::invalid_argument;
+      error.field = "incarnation";
+      error.message = "the incarnation of a database has 32 hexadecimal digits, not \"" + options.incarnation + "\"";
+      return error;
+    }
+    request.set_incarnation(incarnation.value_or(""));
+    incarnation_ = options.incarnation;
     if (options.after) {
       request.mutable_after()->set_version(options.after->version);
       request.mutable_after()->set_writes(options.after->writes);
     }
     Backoff backoff(connection_.options());
-    TimePoint last = Clock::now();  // when the last answer came
+    TimePoint last = Clock::now();  // when the last answer was taken
     for (;;) {
       bool is_stopped = false;
       const Connection::Link& link = connection_.next();
       const Error error = read_once(link, options, take, &request, &backoff, &last, &is_stopped);
       if (is_stopped) return {};
-      const bool is_lost = error.code == ErrorCode::unavailable;
+      // The server cancels a stream whose client has taken no answer for long.
+      const bool is_lost = error.code == ErrorCode::unavailable || error.code == ErrorCode::cancelled;
       if (!is_lost || Clock::now() - last >= std::chrono::microseconds(options.reconnect_us_max)) return error;
       // After a failed try, a channel connects again only if the program waits for it.
       const TimePoint again = Clock::now() + backoff.next(error.retry_after_us);
@@ -73,17 +86,21 @@ class RemoteWatch final : public Watch {
       v1::WatchResponse answer;
       WatchedPart part;
       while (!*is_stopped && reader->Read(&answer)) {
-        idle.alive();
-        *last = Clock::now();
+        idle.pause();
         backoff->reset();
-        if (!answer.incarnation().empty()) request->set_incarnation(answer.incarnation());
+        if (!answer.incarnation().empty()) {
+          request->set_incarnation(answer.incarnation());
+          incarnation_ = to_hex(answer.incarnation());
+        }
         *request->mutable_after() = answer.position();
         part.writes.clear();
         for (const v1::WatchedWrite& write : answer.writes()) part.writes.push_back(to_write(write));
         part.position = {answer.position().version(), answer.position().writes()};
         part.unfinished = answer.unfinished();
-        part.incarnation = request->incarnation();
+        part.incarnation = incarnation_;
         *is_stopped = !take(part);
+        *last = Clock::now();
+        idle.alive();
       }
       is_idle = idle.is_idle();
     }
@@ -102,6 +119,7 @@ class RemoteWatch final : public Watch {
   }
 
   Connection connection_;
+  std::string incarnation_;  // of the database, as hexadecimal digits; empty: not known yet
 };
 
 }  // namespace

@@ -142,10 +142,13 @@ void Checkpointer::drop_tombstones(Slice* slice) {
       if (engine.find(key).cell == Cell{}) slice->dropped.push_back(std::move(key));
     }
   }
-  // If there are too many, the oldest ones go before the end of their retention.
-  const std::size_t too_many = core_->options.read_only ? 0 : too_many_tombstones();
-  const bool goes_early = too_many > 0 && stored_floor_ > wanted_floor_;
-  const Version floor = reader_->drop_floor(goes_early ? stored_floor_ : wanted_floor_);
+  // First those whose retention is over. If there are still too many, the oldest ones go before that.
+  const Version retained = reader_->drop_floor(wanted_floor_);
+  const auto may_go_early = [&] {
+    return !core_->options.read_only && stored_floor_ > wanted_floor_ && too_many_tombstones() > 0;
+  };
+  const bool goes_early = retained <= engine.tombstone_floor() && may_go_early();
+  const Version floor = goes_early ? reader_->drop_floor(stored_floor_) : retained;
   const auto has_room = [this] { return dropped_bytes() < core_->options.dropped_bytes_max; };
   if (floor > engine.tombstone_floor() && has_room()) {
     Dropped step;
@@ -153,11 +156,12 @@ void Checkpointer::drop_tombstones(Slice* slice) {
       step.keys.emplace_back(key);
       dropped_bytes_ += bytes_of(step.keys.back());
     };
-    engine.drop_tombstones(floor, keep, goes_early ? std::min(too_many, kSliceDropped) : kSliceDropped);
+    engine.drop_tombstones(floor, keep, goes_early ? std::min(too_many_tombstones(), kSliceDropped) : kSliceDropped);
     step.floor = engine.tombstone_floor();
     if (!step.keys.empty()) dropped_.push_back(std::move(step));
   }
-  const bool has_more = floor > engine.tombstone_floor() && (!goes_early || too_many > kSliceDropped);
+  const bool has_more = goes_early ? floor > engine.tombstone_floor() && may_go_early()
+                                   : floor > engine.tombstone_floor() || may_go_early();
   drops_wait_.store(has_more && !has_room(), std::memory_order_relaxed);
   slice->drops_left = ripe() || (has_more && has_room());
 }

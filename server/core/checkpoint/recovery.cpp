@@ -64,12 +64,13 @@ void Recovery::raise_floor(Version floor) {
   }
 }
 
-// A long value takes at most a quarter more than its bytes, and a short one at most 40 bytes more.
+// A long value takes at most a quarter more than its bytes, and a short one at most 40 bytes more. Each key may expire.
 bool Recovery::must_count(const StateSize& most) {
   progress_.records_most = most.records < kUnknownRecords ? most.records : 0;
   if (data_ == nullptr) return false;
   constexpr std::uint64_t kKey = 24, kValue = 40;
-  const NewData bound{most.records, most.key_bytes + most.value_bytes / 4 * 5 + most.records * (kKey + kValue)};
+  const NewData bound{most.records, most.key_bytes + most.value_bytes / 4 * 5 +
+                                        most.records * (kKey + kValue + engine::expiry_bytes())};
   return !data_->check_stored(bytes_of(bound)).ok();
 }
 

@@ -8,22 +8,18 @@ namespace {
 constexpr std::uint64_t kReadBytesMax = std::uint64_t{4} << 20;  // of the log, in one advance()
 constexpr std::uint64_t kWriteBytes = 64;                        // of a write in a message, beside its key and value
 
-Status too_old(Version oldest) {
-  return Status(StatusCode::aborted, ErrorReason::watch_too_old,
-                "after: the log before version " + std::to_string(oldest) +
-                    " is not kept any more, so writes would be missing; read the range again with a scan, and watch "
-                    "from its boundary_version on, or from version " +
-                    std::to_string(oldest - 1) + " (--history-bytes-max, --history-retention)");
+Status too_old(Version oldest, Version asked) {
+  const std::string position = std::to_string(oldest - 1);
+  return Status::violating(
+      StatusCode::aborted, ErrorReason::watch_too_old,
+      "after: the log before version " + std::to_string(oldest) +
+          " is not kept any more, so writes would be missing; read the range again with a scan, and watch from its "
+          "boundary_version on, or from version " +
+          position + " (--history-bytes-max, --history-retention)",
+      {"after.version", position + " or greater", std::to_string(asked), "--history-bytes-max"});
 }
 
 }  // namespace
-
-// The version with which the next batch begins.
-Result<Version> WatchCursor::next_version_of(BatchNumber batch) {
-  const Result<bool> found = reader_->read(batch);
-  if (!found.ok()) return found.status();
-  return *found ? reader_->batch().next_version : Version{0};  // 0: trimmed meanwhile, so it is before the position
-}
 
 Status WatchCursor::start(const WatchPosition* after, const Position& newest) {
   batch_ = newest.batch + 1;
@@ -35,27 +31,36 @@ Status WatchCursor::start(const WatchPosition* after, const Position& newest) {
                             std::to_string(after->version), ""});
   }
   position_ = *after;
-  const Version wanted = after->writes == 0 ? after->version + 1 : after->version;  // the first one that may be missing
-  // The first batch whose versions go that far.
-  const BatchNumber first = std::max<BatchNumber>(reader_->first_batch(), 1);
-  BatchNumber low = first, high = newest.batch + 1;
+  // The first version that may be missing. No write has version 0.
+  const Version wanted = std::max<Version>(after->writes == 0 ? after->version + 1 : after->version, 1);
+  const BatchNumber first = reader_->first_batch();
+  if (first == 0 || first > newest.batch) return too_old(newest.next_version, after->version);
+  return find_batch(wanted, newest.batch);
+}
+
+// Finds the first batch whose versions go as far as `wanted`, and sees to it that nothing between is missing.
+Status WatchCursor::find_batch(Version wanted, BatchNumber newest) {
+  BatchNumber first = reader_->first_batch();
+  BatchNumber low = first, high = newest + 1;
   while (low < high) {
     const BatchNumber middle = low + (high - low) / 2;
-    const Result<Version> next = next_version_of(middle);
-    if (!next.ok()) return next.status();
-    if (*next > wanted) {
+    const Result<bool> found = reader_->read(middle);
+    if (!found.ok()) return found.status();
+    if (!*found) {  // trimmed meanwhile: what it held is not known
+      first = std::max(reader_->first_batch(), middle + 1);
+      low = first;
+    } else if (reader_->batch().next_version > wanted) {
       high = middle;
     } else {
       low = middle + 1;
     }
   }
   batch_ = low;
-  if (low > first || low > newest.batch) return {};
+  if (low > first) return {};  // the batch before it was read, and ends before `wanted`
   const Result<bool> found = reader_->read(low);
   if (!found.ok()) return found.status();
-  if (!*found) return too_old(newest.next_version);
-  const Version oldest = reader_->batch().header.first_version;
-  return wanted < oldest ? too_old(oldest) : Status();
+  const Version oldest = *found ? reader_->batch().header.first_version : wanted + 1;
+  return wanted < oldest ? too_old(oldest, position_.version) : Status();
 }
 
 Result<bool> WatchCursor::advance(BatchNumber through, std::uint64_t bytes_max, const Visit& visit) {
@@ -67,7 +72,7 @@ Result<bool> WatchCursor::advance(BatchNumber through, std::uint64_t bytes_max, 
     if (!*found) {
       const Result<bool> first = reader_->read(std::max<BatchNumber>(reader_->first_batch(), 1));
       if (!first.ok()) return first.status();
-      return too_old(*first ? reader_->batch().header.first_version : position_.version + 1);
+      return too_old(*first ? reader_->batch().header.first_version : position_.version + 1, position_.version);
     }
     const LoggedBatch& batch = reader_->batch();
     read_bytes += batch.bytes;

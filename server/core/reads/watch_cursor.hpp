@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,12 +29,12 @@ class WatchCursor {
  public:
   using Visit = std::function<void(const StoredRecord& write, const LoggedBatch& batch)>;
 
-  // `to` empty: no upper bound.
-  WatchCursor(std::unique_ptr<LogReader> reader, std::string from, std::string to)
-      : reader_(std::move(reader)), from_(std::move(from)), to_(std::move(to)) {}
+  // `reader` outlives it, and may serve other cursors, too. `to` empty: no upper bound.
+  WatchCursor(LogReader* reader, std::string from, std::string to)
+      : reader_(reader), from_(std::move(from)), to_(std::move(to)) {}
 
   // Goes to a position; nothing: to the end, which is `newest`. ABORTED: the log after the position is not kept any
-  // more. INVALID_ARGUMENT: the position is after `newest`.
+  // more. INVALID_ARGUMENT: the position is after `newest`. Requires: all up to `newest` is durable.
   Status start(const WatchPosition* after, const Position& newest);
 
   // Visits what comes next, up to the batch `through`. It stops early before a write with which the writes would take
@@ -50,14 +49,14 @@ class WatchCursor {
   std::string_view to() const { return to_; }
 
  private:
-  Result<Version> next_version_of(BatchNumber batch);
+  Status find_batch(Version wanted, BatchNumber newest);
   bool is_in_range(std::string_view key) const { return key >= from_ && (to_.empty() || key < to_); }
   bool is_before_position(Version version, std::uint32_t index) const {
     if (version != position_.version) return version < position_.version;
     return position_.writes == 0 || index <= position_.writes;
   }
 
-  const std::unique_ptr<LogReader> reader_;
+  LogReader* const reader_;
   const std::string from_, to_;
   WatchPosition position_;
   BatchNumber batch_ = 1;  // the first one that may have a write after the position

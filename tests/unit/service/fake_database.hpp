@@ -181,6 +181,7 @@ class FakeDatabase final : public Database {
   FakeLog log;
   Incarnation log_incarnation;
   Position answered() const override { return log.newest(); }
+  Position durable() const override { return log.newest(); }
   void when_answered(BatchNumber batch, std::function<void()> work) override { log.when_there(batch, std::move(work)); }
   Result<std::unique_ptr<LogReader>> open_log_reader() override { return log.open(); }
   Incarnation incarnation() const override { return log_incarnation; }

@@ -33,7 +33,9 @@ struct WatchOptions {
   std::string from = {}, to = {};  // [from, to); `to` empty: no upper bound
   // Only what comes after it, such as the boundary_version of a scan. Nothing: what becomes durable from now on.
   std::optional<WatchPosition> after = {};
-  std::string incarnation = {};  // of an earlier watch, which gave `after`; empty: not checked
+  // Of an earlier watch, which gave `after`: 32 hexadecimal digits. Aborted, if the database was restored since. Empty:
+  // not checked.
+  std::string incarnation = {};
   // For so long, the watch tries to reach the server again after the connection is lost. It then goes on where it was.
   std::uint64_t reconnect_us_max = 60'000'000;
   std::uint64_t idle_us_max = 10'000'000;  // time without an answer after which the connection counts as lost
@@ -55,7 +57,7 @@ struct WatchedPart {
   std::vector<WatchedWrite> writes;  // may be empty
   WatchPosition position;            // after these writes; it comes at least every second
   bool unfinished = false;           // the transaction of the last write goes on in the next part
-  std::string_view incarnation;      // 16 bytes
+  std::string_view incarnation;      // of the database: 32 hexadecimal digits
 };
 
 class Watch {

@@ -51,7 +51,8 @@ std::vector<Write> watched(const FakeLog& log, WatchPosition after, const std::s
                            std::uint64_t bytes_max, std::mt19937_64* random) {
   std::vector<Write> all;
   for (;;) {
-    WatchCursor cursor(log.open(), from, to);
+    const auto reader = log.open();
+    WatchCursor cursor(reader.get(), from, to);
     EXPECT_TRUE(cursor.start(&after, log.newest()).ok());
     for (;;) {
       std::vector<Write> part;
@@ -93,7 +94,8 @@ TEST(WatchCursor, WithoutAPositionItBeginsAtTheEnd) {
   std::mt19937_64 random(7);
   FakeLog log;
   fill(&random, &log);
-  WatchCursor cursor(log.open(), "", "");
+  const auto reader = log.open();
+  WatchCursor cursor(reader.get(), "", "");
   ASSERT_TRUE(cursor.start(nullptr, log.newest()).ok());
   std::size_t count = 0;
   const auto visit = [&](const StoredRecord&, const LoggedBatch&) { ++count; };
@@ -114,7 +116,8 @@ TEST(WatchCursor, WhatIsTrimmedIsNeverSkipped) {
     log.trim(first);
     const Version oldest = log.batches()[first - 1].head.header.first_version;
     const WatchPosition after{random() % log.newest().next_version, 0};
-    WatchCursor cursor(log.open(), "", "");
+    const auto reader = log.open();
+    WatchCursor cursor(reader.get(), "", "");
     const Status status = cursor.start(&after, log.newest());
     const bool is_there = after.version + 1 >= oldest;
     ASSERT_EQ(status.ok(), is_there) << "seed " << seed << ": " << after.version << ", oldest " << oldest;
@@ -124,12 +127,70 @@ TEST(WatchCursor, WhatIsTrimmedIsNeverSkipped) {
   }
 }
 
+// The log may be trimmed while the cursor searches its place. Then it knows less of what lies before.
+TEST(WatchCursor, WhatIsTrimmedDuringTheSearchIsNeverSkipped) {
+  std::size_t refused = 0;
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    std::mt19937_64 random(seed);
+    FakeLog log;
+    while (log.newest().batch < 12) fill(&random, &log);
+    const WatchPosition after{random() % log.newest().next_version, 0};
+    std::uint64_t reads_left = random() % 5;
+    BatchNumber first = 1 + random() % 3;
+    log.trim(first);
+    log.before_read = [&] {
+      if (reads_left-- > 0) return;
+      reads_left = random() % 3;
+      first = std::min(first + random() % 6, log.newest().batch);
+      log.trim(first);
+    };
+    const auto reader = log.open();
+    WatchCursor cursor(reader.get(), "", "");
+    const Status started = cursor.start(&after, log.newest());
+    std::vector<Write> given;
+    Result<bool> caught_up = started.ok() ? Result<bool>(false) : Result<bool>(started);
+    while (caught_up.ok() && !*caught_up) {
+      caught_up = cursor.advance(log.newest().batch, 1 << 20, [&](const StoredRecord& write, const LoggedBatch&) {
+        given.push_back({std::string(write.key), write.version, 0});
+      });
+    }
+    std::vector<Write> wanted = expected(log, after, "", "");
+    for (Write& write : wanted) write.index = 0;
+    if (caught_up.ok()) {
+      ASSERT_EQ(given, wanted) << "seed " << seed;
+    } else {
+      ++refused;
+      ASSERT_EQ(caught_up.status().reason(), ErrorReason::watch_too_old);
+      given.resize(std::min(given.size(), wanted.size()));
+      ASSERT_TRUE(std::equal(given.begin(), given.end(), wanted.begin())) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(refused, 200u);
+  EXPECT_LT(refused, 1800u);
+}
+
+// A database that was just restored has a position, and no log.
+TEST(WatchCursor, AnEmptyLogHasOnlyItsEnd) {
+  const FakeLog log;
+  const auto reader = log.open();
+  WatchCursor cursor(reader.get(), "", "");
+  Position newest;
+  newest.batch = 7;
+  newest.next_version = 100;
+  const WatchPosition end{99, 0}, before{98, 0};
+  EXPECT_TRUE(cursor.start(&end, newest).ok());
+  const Status status = cursor.start(&before, newest);
+  EXPECT_EQ(status.reason(), ErrorReason::watch_too_old);
+  EXPECT_EQ(status.violation()->limit, "99 or greater");
+}
+
 TEST(WatchCursor, WhatIsTrimmedWhileItWatchesEndsIt) {
   std::mt19937_64 random(3);
   FakeLog log;
   while (log.newest().batch < 4) fill(&random, &log);
   const WatchPosition begin{};
-  WatchCursor cursor(log.open(), "", "");
+  const auto reader = log.open();
+  WatchCursor cursor(reader.get(), "", "");
   ASSERT_TRUE(cursor.start(&begin, log.newest()).ok());
   log.trim(3);
   const Result<bool> lost = cursor.advance(log.newest().batch, 1000, [](const StoredRecord&, const LoggedBatch&) {});
@@ -141,7 +202,8 @@ TEST(WatchCursor, APositionInTheFutureIsRefused) {
   FakeLog log;
   fill(&random, &log);
   const WatchPosition future{log.newest().next_version, 0};
-  WatchCursor cursor(log.open(), "", "");
+  const auto reader = log.open();
+  WatchCursor cursor(reader.get(), "", "");
   EXPECT_EQ(cursor.start(&future, log.newest()).violation()->field, "after.version");
 }
 
@@ -150,7 +212,8 @@ TEST(WatchCursor, ACutTransactionIsMarked) {
   FakeLog log;
   log.append({{"a", 1, 1}, {"b", 1, 2}, {"c", 1, 3}, {"d", 2, 1}}, 2);
   const WatchPosition begin{};
-  WatchCursor cursor(log.open(), "", "");
+  const auto reader = log.open();
+  WatchCursor cursor(reader.get(), "", "");
   ASSERT_TRUE(cursor.start(&begin, log.newest()).ok());
   const bool marked[] = {true, true, false, false};
   const WatchPosition positions[] = {{1, 1}, {1, 2}, {1, 3}, {2, 0}};
