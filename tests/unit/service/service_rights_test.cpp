@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "server/service/access_calls.hpp"
@@ -102,6 +103,39 @@ TEST_F(ServiceRightsTest, ACancelNeedsTheRightWhenItIsCarriedOut) {
   EXPECT_EQ(cancel(own), grpc::StatusCode::OK) << "that needs no right";
   database_.before_next_command([this] { remove_token(); });
   EXPECT_EQ(cancel(own), grpc::StatusCode::PERMISSION_DENIED) << "but a login";
+}
+
+// What was written after a revoke, a watch does not send. What was written before, it may.
+TEST_F(ServiceRightsTest, AWatchEndsWithTheRightToRead) {
+  const auto may_read = [this](std::vector<KeyRange> ranges) {
+    AccessChange role = change(Kind::put_role);
+    role.role = {.name = "boss", .read = std::move(ranges), .write = {}, .admin = true};
+    make(role);
+  };
+  v1::WatchRequest request;
+  request.mutable_after()->set_version(0);
+  request.mutable_range()->set_from("a");
+  request.mutable_range()->set_to("b");
+  v1::WatchResponse answer;
+  const auto code_of = [&] {
+    const auto call = as_root();
+    const auto watch = stub_->Watch(call.get(), request);
+    while (watch->Read(&answer)) continue;
+    return watch->Finish().error_code();
+  };
+  EXPECT_EQ(code_of(), grpc::StatusCode::PERMISSION_DENIED);
+  may_read({{"a", "aa"}});
+  EXPECT_EQ(code_of(), grpc::StatusCode::PERMISSION_DENIED) << "of a part of the range";
+  may_read({{"a", "c"}});
+  database_.log.append({{"a", 1, 1, "before"}}, 1);
+  const auto call = as_root();
+  const auto watch = stub_->Watch(call.get(), request);
+  ASSERT_TRUE(watch->Read(&answer));
+  ASSERT_EQ(answer.writes_size(), 1);
+  may_read({{"b", "c"}});
+  database_.log.append({{"a", 2, 1, "after"}}, 1);
+  while (watch->Read(&answer)) EXPECT_EQ(answer.writes_size(), 0);
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
 TEST_F(ServiceRightsTest, TheLevelOfTheLogNeedsTheAdminRight) {
