@@ -1,9 +1,11 @@
 // Many transactions as columns of typed arrays, and their results. docs/columnar-layout.md explains the columns.
 import { checkOptions, toBytes, toInteger } from './arguments.js';
 import { decodeColumns, transactionColumns } from './column_codec.js';
+import { columnsOf } from './columns_of.js';
 import { misuse } from './make_errors.js';
 import { FailedIn, OnFalse, OperandKind, OperationKind, Outcome, failedInNames, outcomeNames } from './kinds.js';
 import { Read, Result, contradiction } from './results.js';
+import { messageOf } from './transaction.js';
 
 const KEY_BYTES_MAX = 0xffff;
 
@@ -21,6 +23,12 @@ export class TransactionColumns {
     if (!columns.thenEnds?.length)
       throw misuse('the columns have no transaction: thenEnds is empty', { field: 'thenEnds' });
     Object.assign(this, { guardEnds: new Uint32Array(columns.thenEnds.length) }, columns);
+  }
+
+  // The columns of a list of transactions.
+  static of(transactions) {
+    if (!Array.isArray(transactions)) throw misuse('of() needs a list of transactions');
+    return new TransactionColumns(columnsOf(transactions.map(messageOf)));
   }
 
   // Transactions that put values: key i gets value i. `keys` is one Uint8Array with all keys, each of `keyLength`
