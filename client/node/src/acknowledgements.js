@@ -36,7 +36,7 @@ export class Acknowledgements {
     this.#open.add(number);
   }
 
-  // `canGoOn`: the number is kept for a resumption, and not acknowledged yet.
+  // `canGoOn`: the number is kept for a resumption. Otherwise the next settle() can acknowledge it.
   end(number, canGoOn) {
     this.#open.delete(number);
     if (number <= this.through) return;
@@ -50,7 +50,6 @@ export class Acknowledgements {
     if (this.through < this.inheritedThrough && this.inheritedThrough + RESUME_WINDOW < this.next) {
       this.letGoOfInherited(this.inheritedThrough);
     }
-    this.#advance();
   }
 
   // The program needs nothing more of the numbers of earlier holders up to this one. Those that are open stay, and all
@@ -65,10 +64,10 @@ export class Acknowledgements {
     for (const set of [this.#givenUp, this.#endedBeyond]) {
       for (const old of set) if (old <= through) set.delete(old);
     }
-    this.#advance();
   }
 
-  #advance() {
+  // Acknowledges the numbers that have ended, up to the first one that has not.
+  settle() {
     while (this.#endedBeyond.delete(this.through + 1n)) this.through += 1n;
   }
 }

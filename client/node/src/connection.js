@@ -3,7 +3,7 @@ import { Client, Metadata, connectivityState } from '@grpc/grpc-js';
 
 import { Backoff } from './backoff.js';
 import { deadlineAfter, now, sleepUntil } from './clock.js';
-import { abortError, changed, errorOfStatus, withoutPromise } from './make_errors.js';
+import { abortError, changed, errorOfStatus, makeError, withoutPromise } from './make_errors.js';
 import { decode, methods } from './protocol.js';
 import { channelCredentials, explainHandshake, explainMissingTls } from './security.js';
 
@@ -65,6 +65,7 @@ function detailOf(metadata) {
 export class Connection {
   #client;
   #askedForTls = false;
+  #closed = false;
 
   constructor(options) {
     this.options = options;
@@ -72,6 +73,7 @@ export class Connection {
   }
 
   close() {
+    this.#closed = true;
     this.#client.close();
   }
 
@@ -99,6 +101,7 @@ export class Connection {
     const backoff = new Backoff(this.options);
     for (let mayHaveRun = false; ;) {
       if (signal?.aborted) throw abortError(signal, { notRun: !mayHaveRun, mayHaveRun });
+      if (this.#closed) throw makeError('CANCELLED', 'the client is closed', { notRun: !mayHaveRun, mayHaveRun });
       let error;
       try {
         return await attempt();

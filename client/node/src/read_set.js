@@ -161,7 +161,7 @@ export function commitWithUpload(state, number, work, deadline, options) {
   const commit = new Commit(state, work, begun, number !== null, deadline, options);
   commit.promise = commit.run().then(
     (result) => {
-      setImmediate(() => state.endCall(begun, commit.attempts, null, false)); // the program gets the result first
+      state.endCall(begun, commit.attempts, null, false);
       options.onResult?.(result, 0);
       return result;
     },

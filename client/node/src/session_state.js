@@ -135,7 +135,7 @@ export class SessionState {
   // `error`: null if the request was answered.
   endCall(number, attempts, error, sessionGone) {
     this.#keepAttempts(number, attempts, true);
-    this.acknowledgements.end(number, error !== null && canGoOn(error));
+    this.#endNumber(number, error);
     if (sessionGone && !this.#ended) this.#endSession(error);
   }
 
@@ -412,15 +412,16 @@ export class SessionState {
     request.stopListening();
     this.#keepAttempts(number, request.attempts, false);
     const told = error ? this.#errorOfRequest(request, error) : null;
-    if (told && canGoOn(told)) {
-      this.acknowledgements.end(number, true);
-    } else {
-      // The program gets the results first. Then the server may drop them.
-      setImmediate(() => this.acknowledgements.end(number, false));
-    }
+    this.#endNumber(number, told);
     if (told) request.reject(told);
     else request.resolve(request.collector.value());
     this.#pump(); // the window may have room now
+  }
+
+  // The program gets the results first. Then the server may drop them.
+  #endNumber(number, error) {
+    this.acknowledgements.end(number, error !== null && canGoOn(error));
+    setImmediate(() => this.acknowledgements.settle());
   }
 
   #errorOfRequest(request, error) {
