@@ -4,13 +4,14 @@ import { misuse } from './make_errors.js';
 
 const INT64_MIN = -(2n ** 63n);
 const INT64_MAX = 2n ** 63n - 1n;
-export const UINT64_MAX = 2n ** 64n - 1n;
-export const VERSION_MAX = 2n ** 60n - 1n;
+const UINT64_MAX = 2n ** 64n - 1n;
 
 function shown(value) {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 40));
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
+
+// The limits here are those of the protocol's types. The server judges all others, and names its setting.
 
 // A bigint, or a number that is a safe integer, from `least` to `most`.
 export function toBigInt(value, field, least, most) {
@@ -29,7 +30,6 @@ export function toBigInt(value, field, least, most) {
 
 export const toInt64 = (value, field) => toBigInt(value, field, INT64_MIN, INT64_MAX);
 export const toUint64 = (value, field) => toBigInt(value, field, 0n, UINT64_MAX);
-export const toVersion = (value, field) => toBigInt(value, field, 0n, VERSION_MAX);
 export const toTime = (value, field) => toBigInt(value, field, 0n, INT64_MAX);
 
 // A number that is an integer from `least` to `most`.

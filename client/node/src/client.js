@@ -167,6 +167,7 @@ export class Client {
       return this.#cancel({ case: 'parkedId', value: toUint64(which, 'id') }, options);
     }
     checkOptions(which, ['client', 'keyPrefix', 'olderThanMs'], 'the filter');
+    if (Object.keys(which).length === 0) throw misuse('a filter needs a condition: client, keyPrefix or olderThanMs');
     const { client = '', keyPrefix = '', olderThanMs = 0 } = which;
     const olderThanUs = toMicroseconds(olderThanMs, 'olderThanMs');
     const filter = message('CancelParked', { client, keyPrefix: toBytes(keyPrefix, 'keyPrefix'), olderThanUs });

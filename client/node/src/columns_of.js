@@ -1,4 +1,5 @@
 // Puts transactions into columns. Columns cost the server less than rows, and mean the same.
+import { toInt64, toInteger } from './arguments.js';
 import { OperandKind } from './kinds.js';
 
 const NO_KEY = 0xffffffff; // the guard or the comparison has no key
@@ -37,7 +38,12 @@ class Columns {
     const thenEnd = this.#operations.length;
     for (const operation of otherwise) this.#addOperation(operation);
     const ends = { guardEnd: this.#guards.length, thenEnd, elseEnd: this.#operations.length };
-    this.#transactions.push({ ...ends, precedence, waitTimeoutUs, expireRunsElse: expireRunsElse ? 1 : 0 });
+    this.#transactions.push({
+      ...ends,
+      precedence: toInteger(precedence, 'precedence', 0, 255),
+      waitTimeoutUs,
+      expireRunsElse: expireRunsElse ? 1 : 0,
+    });
   }
 
   // A key that is used again is in the columns once.
@@ -65,7 +71,7 @@ class Columns {
     else guard.key = operand.case === 'timeUs' ? NO_KEY : this.#key(key);
     if (operand.case === 'otherKey') guard.otherKey = this.#key(operand.value);
     else if (operand.case === 'bytes') guard.operand = BigInt(this.#values.push(operand.value));
-    else if (operand.case !== undefined) guard.operand = operand.value;
+    else if (operand.case !== undefined) guard.operand = toInt64(operand.value, 'the operand of a guard in columns');
     this.#guards.push(guard);
   }
 

@@ -163,7 +163,7 @@ export function commitWithUpload(state, number, work, deadline, options) {
     (result) => {
       state.endCall(begun, commit.attempts, null, false);
       options.onResult?.(result, 0);
-      return result;
+      return work.single ? result : [result];
     },
     (error) => {
       state.endCall(begun, commit.attempts, error, commit.sessionGone);

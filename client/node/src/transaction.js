@@ -3,7 +3,7 @@
 //   new Transaction({ waitTimeoutMs: 10_000 }).guard('alice', '>=', 10, WAIT).add('alice', -10).add('bob', 10)
 //
 // A transaction is a plain description. It can be sent more than once, by any client.
-import { checkOptions, toBytes, toInt64, toInteger, toMicroseconds, toTime, toVersion } from './arguments.js';
+import { checkOptions, toBytes, toInt64, toInteger, toMicroseconds, toTime, toUint64 } from './arguments.js';
 import { misuse } from './make_errors.js';
 import { COMPARES, GuardKind, OnFalse, OperationKind } from './kinds.js';
 import { encode, message } from './protocol.js';
@@ -73,7 +73,7 @@ export class Transaction {
     if (typeof expireRunsElse !== 'boolean')
       throw misuse('expireRunsElse must be true or false', { field: 'expireRunsElse' });
     this.#message = message('Transaction', {
-      precedence: toInteger(precedence, 'precedence', 0, 255),
+      precedence: toInteger(precedence, 'precedence', 0, UINT32_MAX),
       waitTimeoutUs: toMicroseconds(waitTimeoutMs, 'waitTimeoutMs'),
       expireRunsElse,
     });
@@ -102,12 +102,12 @@ export class Transaction {
   }
 
   guardVersion(key, version, onFalse = FAIL) {
-    const operand = { case: 'version', value: toVersion(version, 'version') };
+    const operand = { case: 'version', value: toUint64(version, 'version') };
     return this.#guard(GuardKind.version, onFalse, { key: toBytes(key, 'key'), operand });
   }
 
   guardUnchanged(key, sinceVersion, onFalse = FAIL) {
-    const operand = { case: 'version', value: toVersion(sinceVersion, 'sinceVersion') };
+    const operand = { case: 'version', value: toUint64(sinceVersion, 'sinceVersion') };
     return this.#guard(GuardKind.unchanged, onFalse, { key: toBytes(key, 'key'), operand });
   }
 
@@ -117,13 +117,14 @@ export class Transaction {
   }
 
   guardRangeUnchanged(from, to, sinceVersion, onFalse = FAIL) {
-    const operand = { case: 'version', value: toVersion(sinceVersion, 'sinceVersion') };
+    const operand = { case: 'version', value: toUint64(sinceVersion, 'sinceVersion') };
     return this.#guard(GuardKind.range_unchanged, onFalse, { range: rangeOf(from, to), operand });
   }
 
-  // It cannot wait, because time alone never makes it true.
-  guardTimeBefore(time) {
-    return this.#guardTime(GuardKind.time_before, time, FAIL);
+  guardTimeBefore(time, onFalse = FAIL) {
+    if (onFalse === WAIT)
+      throw misuse('time alone never makes a guardTimeBefore true, so it cannot WAIT', { field: 'onFalse' });
+    return this.#guardTime(GuardKind.time_before, time, onFalse);
   }
 
   guardTimeAfter(time, onFalse = FAIL) {

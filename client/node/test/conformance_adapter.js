@@ -60,7 +60,9 @@ function addGuard(transaction, guard) {
     case 'time_before':
     case 'time_after': {
       const time = key === undefined ? integerOf(guard.time_us) : keyNamed(key);
-      return guard.is === 'time_after' ? transaction.guardTimeAfter(time, onFalse) : transaction.guardTimeBefore(time);
+      return guard.is === 'time_after'
+        ? transaction.guardTimeAfter(time, onFalse)
+        : transaction.guardTimeBefore(time, onFalse);
     }
     default: {
       const right = guard.other === undefined ? integerOf(guard.value) : keyNamed(bytesOf(guard.other));
@@ -198,15 +200,15 @@ const calls = {
   },
   async open_session(call) {
     const session = keep(call, await clients.get(call.client).openSession(given({ leaseMs: call.lease_ms })));
-    return { id: session.id, holder: Number(session.holder) };
+    return { session_id: session.id, holder: Number(session.holder) };
   },
   async attach_session(call) {
     const options = given({ numbersUsed: call.numbers_used });
-    const attached = await clients.get(call.client).attachSession(call.id, options);
+    const attached = await clients.get(call.client).attachSession(call.session_id, options);
     const { id, holder } = keep(call, attached.session);
     const requests = attached.requests.map(knownForm);
     const acknowledged_through = Number(attached.acknowledgedThrough);
-    return { id, holder: Number(holder), acknowledged_through, frozen: attached.frozen, requests };
+    return { session_id: id, holder: Number(holder), acknowledged_through, frozen: attached.frozen, requests };
   },
   async known_requests(call) {
     return { requests: (await sessionOf(call).knownRequests(timeout(call))).map(knownForm) };
@@ -250,7 +252,7 @@ const calls = {
     const parked = await clients.get(call.client).listParked(timeout(call));
     return {
       parked: parked.map(({ id, request, index, guard, guardKey, client }) => {
-        return { id: Number(id), request: Number(request), index, guard, guard_key: keyForm(guardKey), client };
+        return { parked_id: Number(id), request: Number(request), index, guard, guard_key: keyForm(guardKey), client };
       }),
     };
   },
@@ -260,7 +262,7 @@ const calls = {
       keyPrefix: call.prefix && bytesOf(call.prefix),
       olderThanMs: call.older_than_ms,
     });
-    return { cancelled: Number(await clients.get(call.client).cancelParked(call.id ?? filter, timeout(call))) };
+    return { cancelled: Number(await clients.get(call.client).cancelParked(call.parked_id ?? filter, timeout(call))) };
   },
   async status(call) {
     const { state, version, counters } = await clients.get(call.client).status(timeout(call));
@@ -302,7 +304,6 @@ const calls = {
   },
   async commit(call) {
     const transaction = transactions.get(call.transaction);
-    transactions.delete(call.transaction);
     try {
       await transaction.commit();
       return { committed: true, version: digits(transaction.version) };

@@ -15,18 +15,18 @@ test('a number must be a safe integer, and a bigint must fit', () => {
   for (const wrong of [0.5, NaN, 2 ** 53, 2n ** 63n, -(2n ** 63n) - 1n, null, undefined, true, {}]) {
     refused(() => new Transaction().add('k', wrong), /delta is .* must be an integer/);
   }
-  refused(() => new Transaction().guardVersion('k', 2n ** 60n), /version is/);
+  refused(() => new Transaction().guardVersion('k', 2n ** 64n), /version is/);
   refused(() => new Transaction().guardVersion('k', -1), /version is/);
 });
 
 test('the error of an argument names field, limit and value', () => {
   try {
-    new Transaction({ precedence: 256 });
+    new Transaction({ precedence: -1 });
     assert.fail('it was accepted');
   } catch (error) {
     assert.equal(error.field, 'precedence');
-    assert.match(error.limit, /from 0 to 255/);
-    assert.equal(error.actual, '256');
+    assert.match(error.limit, /from 0 to 4294967295/);
+    assert.equal(error.actual, '-1');
     assert.equal(error.reason, 'OUT_OF_RANGE');
     assert.equal(error.code, 'INVALID_ARGUMENT');
     assert.ok(error.neverRan);
@@ -49,6 +49,15 @@ test('WAIT is never lost: a misspelled one is refused', () => {
   refused(() => new Transaction({ waitTimeoutMs: -1 }), /waitTimeoutMs is -1/);
   refused(() => new Transaction({ waitTimeoutMs: '5s' }), /waitTimeoutMs is "5s"/);
   refused(() => new Transaction({ expireRunsElse: 'yes' }), /expireRunsElse/);
+});
+
+test('what does not fit in a column is refused, and not cut off', () => {
+  refused(() => TransactionColumns.of([new Transaction({ precedence: 256 }).get('k')]), /precedence is 256/);
+  refused(() => TransactionColumns.of([new Transaction().guardVersion('k', 2n ** 63n)]), /operand of a guard/);
+});
+
+test('a guard of time that could only wait in vain is refused', () => {
+  refused(() => new Transaction().guardTimeBefore(5, WAIT), /cannot WAIT/);
 });
 
 test('an operator must be known', () => {
