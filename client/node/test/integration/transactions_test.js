@@ -298,7 +298,7 @@ test('an error names field, limit, actual value and setting', async (t) => {
   assert.equal(error.setting, '--key-bytes-max');
   assert.ok(error.neverRan);
   await assert.rejects(session.execute([]), /no transaction/);
-  assert.equal((await session.execute(new Transaction().put(freshKey(), 1))).outcome, 'COMMITTED'); // the stream goes on
+  assert.equal((await session.execute(new Transaction().put(freshKey(), 1))).outcome, 'COMMITTED');
 });
 
 test('many small requests at once', async (t) => {
