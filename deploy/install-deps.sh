@@ -19,6 +19,10 @@ package_packages=(dpkg-dev file)
 check_packages=(
   clang-format clang-tidy clang libclang-rt-14-dev strace procps spin curl openssl prometheus systemd lintian python3-yaml
 )
+# Node may also come from elsewhere.
+if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+  check_packages+=(nodejs npm)
+fi
 # For the tests with the label packages alone.
 system_packages=(debootstrap systemd-container)
 
