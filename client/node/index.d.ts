@@ -182,6 +182,7 @@ export class Request<A = Result | Result[] | ColumnResults> {
   readonly number: bigint;
   /** How often it was sent. */
   readonly attempts: number;
+  /** What execute() would return. A program that does not await it must still handle its rejection. */
   readonly results: Promise<A>;
   /** The monotonic clock of this process in microseconds: when it was submitted, and when the last answer came. */
   readonly invokeUs: bigint;

@@ -5,6 +5,7 @@ import { Backoff } from './backoff.js';
 import { deadlineAfter, now, sleepUntil } from './clock.js';
 import { abortError, changed, errorOfStatus, makeError, withoutPromise } from './make_errors.js';
 import { decode, methods } from './protocol.js';
+import { contradiction } from './results.js';
 import { channelCredentials, explainHandshake, explainMissingTls } from './security.js';
 
 // When a call is made again.
@@ -57,9 +58,14 @@ function explain(text, endpoint) {
   return reason ? `cannot connect to ${endpoint}: ${reason}` : '';
 }
 
+// The ErrorDetail of a status, or null. A malformed one counts as none.
 function detailOf(metadata) {
   const bytes = metadata.get('kilokv-error-bin')[0];
-  return bytes === undefined ? null : decode('ErrorDetail', bytes);
+  try {
+    return bytes === undefined ? null : decode('ErrorDetail', bytes);
+  } catch {
+    return null;
+  }
 }
 
 export class Connection {
@@ -157,7 +163,7 @@ export class Connection {
         try {
           onAnswer(bytes);
         } catch (error) {
-          failure = error;
+          failure = error.code ? error : contradiction('an answer'); // it is no message of the protocol
           call.cancel();
         }
       });

@@ -40,7 +40,7 @@ export class Result {
 }
 
 export function contradiction(what = 'results') {
-  return makeError('INTERNAL', `the server sent ${what} that contradict themselves`);
+  return makeError('INTERNAL', `the server sent ${what} that cannot be: is it a KiloKV server of this version?`);
 }
 
 export function readOfRow(row) {

@@ -2,12 +2,16 @@
 // request that was refused goes before younger ones. A request that may wait for other transactions does not need room
 // in the window (send_window.js). So it passes those that do.
 
-// Numbers in ascending order.
+// Numbers in ascending order. Most come in at the end, and most leave at the begin. So those that have left at the
+// begin are removed from the array only from time to time.
+const COMPACT_AT = 1024;
+
 class Numbers {
   #numbers = [];
+  #begin = 0;
 
   get first() {
-    return this.#numbers[0];
+    return this.#numbers[this.#begin];
   }
 
   insert(number) {
@@ -17,18 +21,25 @@ class Numbers {
 
   erase(number) {
     const at = this.#placeOf(number);
-    if (this.#numbers[at] === number) this.#numbers.splice(at, 1);
+    if (this.#numbers[at] !== number) return;
+    if (at !== this.#begin) this.#numbers.splice(at, 1);
+    else this.#begin += 1;
+    if (this.#begin < COMPACT_AT || this.#begin * 2 < this.#numbers.length) return;
+    this.#numbers = this.#numbers.slice(this.#begin);
+    this.#begin = 0;
   }
 
   clear() {
     this.#numbers = [];
+    this.#begin = 0;
   }
 
+  // The place of the number, or where it belongs.
   #placeOf(number) {
-    let low = 0;
+    let low = this.#begin;
     let high = this.#numbers.length;
-    if (high > 0 && number > this.#numbers[high - 1]) return high; // a new request
-    if (high > 0 && number === this.#numbers[0]) return 0; // the next one
+    if (low < high && number === this.#numbers[low]) return low; // the next one to send
+    if (low < high && number > this.#numbers[high - 1]) return high; // a new request
     while (low < high) {
       const middle = (low + high) >>> 1;
       if (this.#numbers[middle] < number) low = middle + 1;

@@ -2,6 +2,7 @@
 import { checkOptions, toHex, toInteger, toUint64 } from './arguments.js';
 import { listRequests } from './attach.js';
 import { callOptions } from './call_options.js';
+import { Retry } from './connection.js';
 import { isTooLargeToSend, misuse } from './make_errors.js';
 import { message } from './protocol.js';
 import { commitWithUpload, needsUpload, uploadableGuards } from './read_set.js';
@@ -125,7 +126,7 @@ export class Session {
     if (options.keepOpen) return;
     // An error does not matter here: if the server does not get this call, the session ends with its lease.
     const request = message('CloseSessionRequest', { session: this.#state.id, holder: this.#state.holder });
-    const limits = { deadline: this.#connection.deadline(CLOSE_TIMEOUT_MS), retry: 'whereSomeoneListens' };
+    const limits = { deadline: this.#connection.deadline(CLOSE_TIMEOUT_MS), retry: Retry.whereSomeoneListens };
     await this.#connection.call('CloseSession', request, limits).catch(() => {});
   }
 

@@ -235,14 +235,21 @@ export class SessionState {
     if (this.#closing) return;
     this.#backoff.reset();
     this.#answered = true;
-    const answer = splitAnswer('SessionResponse', bytes);
+    let answer;
+    let error;
+    try {
+      answer = splitAnswer('SessionResponse', bytes);
+      error = answer.error && errorOfMessage(decode('Error', answer.error));
+    } catch {
+      this.#stream?.cancel(); // what is no answer is like a lost connection
+      return;
+    }
     const request = this.#pending.get(answer.number);
     if (!request) return; // it was given up meanwhile, or the answer is a repetition
-    if (!answer.error) {
+    if (!error) {
       this.#receive(request, answer);
       return;
     }
-    const error = errorOfMessage(decode('Error', answer.error));
     if (error.reason === 'SESSION_FENCED' && !this.#ended) this.#endSession(error);
     if (retryable(error, false)) this.#refuse(request, error);
     else this.#end(request, error);
