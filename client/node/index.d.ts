@@ -109,6 +109,8 @@ export class Client {
   getMany(keys: readonly Bytes[], options?: CallOptions): Promise<Result>;
   /** A scan of the keys of a range. Nothing is sent before it is read. The timeout is for each page. */
   scan(options?: ScanOptions): Scan;
+  /** A watch of the writes of a range. Nothing is sent before it is read. */
+  watch(options?: WatchOptions): Watch;
 
   /** An interactive transaction for one attempt. Without `session`, the client uses one of its own. */
   begin(options?: CallOptions & { session?: Session }): InteractiveTransaction;
@@ -245,6 +247,14 @@ export const batchTime: Operand;
 /** The integer value of another key, in a guard. */
 export function keyNamed(key: Bytes): KeyName;
 
+/** When the key expires. The server deletes it some time after that. Give one of the two. */
+export interface ExpiryOptions {
+  /** Milliseconds after the time of the batch. */
+  ttlMs?: number;
+  /** Microseconds since the Unix epoch. */
+  expiresAtUs?: Integer;
+}
+
 export interface TransactionOptions {
   /** 0 to 255. Within a pass of a batch, lower numbers come first. Default: 0. */
   precedence?: number;
@@ -277,9 +287,11 @@ export class Transaction {
   guardTimeAfter(time: Integer | KeyName, onFalse?: OnFalse): this;
 
   get(key: Bytes): this;
-  put(key: Bytes, value: Integer | Bytes | Operand): this;
+  /** Without an expiry, the key never expires. */
+  put(key: Bytes, value: Integer | Bytes | Operand, options?: ExpiryOptions): this;
   delete(key: Bytes): this;
-  add(key: Bytes, delta: Integer | Operand): this;
+  /** Without an expiry, that of the key stays. */
+  add(key: Bytes, delta: Integer | Operand, options?: ExpiryOptions): this;
   /** The first `limit` pairs of [from, to). */
   rangeGet(from: Bytes, to: Bytes, limit: number): this;
   /** The last `limit` pairs of [from, to), from the last key to the first. */
@@ -354,6 +366,9 @@ export interface ColumnsOptions {
   rangeBytes?: Uint8Array;
   valueEnds?: Uint32Array;
   valueBytes?: Uint8Array;
+  expiryOperation?: Uint32Array;
+  expiryKind?: Uint8Array;
+  expiryUs?: BigInt64Array;
 }
 
 export interface KeysOptions {
@@ -421,6 +436,8 @@ export interface Pair {
   key: Buffer;
   value: bigint | Buffer;
   version: bigint;
+  /** When the key expires, in microseconds since the Unix epoch; null: never. */
+  expiresAtUs: bigint | null;
 }
 
 /** The pairs of a range, all at one batch boundary. It can be read once, by pairs or by pages. */
@@ -434,6 +451,61 @@ export class Scan implements AsyncIterable<Pair> {
   /** @throws SnapshotTooOldError: the program was too slow, and the scan must start again. */
   [Symbol.asyncIterator](): AsyncIterator<Pair>;
   pages(): AsyncGenerator<Pair[], void, void>;
+}
+
+/** A place between two writes: after all writes up to `version`, or after so many of its `writes`, if this is not 0. */
+export interface WatchPosition {
+  version: bigint;
+  writes: number;
+}
+
+export interface WatchOptions {
+  /** The range, as in a scan. */
+  from?: Bytes;
+  to?: Bytes;
+  prefix?: Bytes;
+  /** Only what comes after it: a position, or the boundaryVersion of a scan. Default: what is written from now on. */
+  after?: WatchPosition | Integer;
+  /** That of the part whose position is `after`. Then a restored database is told from the old one. */
+  incarnation?: string;
+  /** For how long the watch tries to reach the server again, in milliseconds. Default: 60,000. */
+  reconnectMs?: number;
+  /** After how long without an answer the connection counts as lost, in milliseconds. Default: 10,000. */
+  idleMs?: number;
+  signal?: AbortSignal;
+}
+
+export interface WatchedWrite {
+  key: Buffer;
+  /** null: the key was deleted. */
+  value: Value;
+  version: bigint;
+  batchTimeUs: bigint;
+  expiresAtUs: bigint | null;
+  /** The server deleted the key because it had expired. */
+  expired: boolean;
+  batch: bigint;
+  rank: number;
+}
+
+export interface WatchedPart {
+  /** May be empty: a part comes at least every second. */
+  writes: WatchedWrite[];
+  /** The place after these writes, for `after`. */
+  position: WatchPosition;
+  /** The transaction of the last write goes on in the next part. */
+  unfinished: boolean;
+  incarnation: string;
+}
+
+/** The durable writes of a range, in the one serial order, each once. It goes on after lost connections. */
+export class Watch implements AsyncIterable<WatchedPart> {
+  private constructor();
+  /**
+   * @throws WatchTooOldError: the log does not go back so far, or the database was restored: scan, and watch again;
+   * UnavailableError: the server did not come back in time; AbortError.
+   */
+  [Symbol.asyncIterator](): AsyncGenerator<WatchedPart, void, void>;
 }
 
 /** Reads come from the server, writes are kept until commit(), which validates all that was read. */

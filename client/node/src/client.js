@@ -14,6 +14,7 @@ import { RowResults, contradiction, rowOfGet } from './results.js';
 import { Scan } from './scan.js';
 import { Session, cancelRequest } from './session.js';
 import { stateOf, statusOf } from './status.js';
+import { Watch } from './watch.js';
 import { workOf } from './work.js';
 
 const LIST_SESSIONS_MAX = 10_000;
@@ -132,6 +133,10 @@ export class Client {
 
   scan(options = {}) {
     return new Scan(this.#connection, options);
+  }
+
+  watch(options = {}) {
+    return new Watch(this.#connection, options);
   }
 
   // An interactive transaction for one attempt: its commit() throws a ConflictError.

@@ -1,6 +1,6 @@
 // Puts transactions into columns. Columns cost the server less than rows, and mean the same.
 import { toInt64, toInteger } from './arguments.js';
-import { OperandKind } from './kinds.js';
+import { ExpiryKind, OperandKind } from './kinds.js';
 
 const NO_KEY = 0xffffffff; // the guard or the comparison has no key
 
@@ -30,6 +30,7 @@ class Columns {
   #ranges = [];
   #guards = [];
   #operations = [];
+  #expiries = [];
   #transactions = [];
 
   add({ guards, then, else: otherwise, precedence, waitTimeoutUs, expireRunsElse }) {
@@ -75,12 +76,15 @@ class Columns {
     this.#guards.push(guard);
   }
 
-  #addOperation({ kind, key, range, limit, operand }) {
+  #addOperation({ kind, key, range, limit, operand, expiry }) {
     const { case: name, value } = operand?.kind ?? { case: 'integer', value: 0n };
     let number = 0n;
     if (name === 'bytes') number = BigInt(this.#values.push(value));
     else if (typeof value !== 'boolean') number = BigInt(value);
     const at = range ? this.#range(range, limit) : this.#key(key);
+    if (expiry.case !== undefined) {
+      this.#expiries.push({ operation: this.#operations.length, kind: ExpiryKind[expiry.case], us: expiry.value });
+    }
     this.#operations.push({ kind, operand: OperandKind[name], key: at, value: number });
   }
 
@@ -115,6 +119,9 @@ class Columns {
       rangeBytes: this.#rangeBytes.join(),
       valueEnds: Uint32Array.from(this.#values.ends),
       valueBytes: this.#values.join(),
+      expiryOperation: column(Uint32Array, this.#expiries, 'operation'),
+      expiryKind: column(Uint8Array, this.#expiries, 'kind'),
+      expiryUs: column(BigInt64Array, this.#expiries, 'us'),
     };
   }
 }

@@ -178,6 +178,32 @@ export class Connection {
     });
   }
 
+  // Opens a stream of answers to one request, which the program reads at its own pace. next() resolves to the next
+  // answer, and to null at the end. It rejects with a KiloKVError.
+  openReader(name, request, signal) {
+    if (this.#closed) throw makeError('CANCELLED', 'the client is closed', { notRun: true });
+    const { path, serialize, deserialize } = methods[name];
+    const call = this.#client.makeServerStreamRequest(path, serialize, deserialize, request, this.metadata(), {});
+    call.on('error', () => {}); // the iterator tells it
+    const answers = call[Symbol.asyncIterator]();
+    const cancel = () => {
+      signal?.removeEventListener('abort', cancel);
+      call.cancel();
+    };
+    signal?.addEventListener('abort', cancel, { once: true });
+    return {
+      cancel,
+      next: async () => {
+        try {
+          const { value, done } = await answers.next();
+          return done ? null : value;
+        } catch (error) {
+          throw error.metadata ? this.errorOf(name, error) : contradiction('an answer');
+        }
+      },
+    };
+  }
+
   // Opens a stream of bytes in both directions. `onEnd` gets the error with which it ends, and null if there is none.
   openStream(name, { onAnswer, onDrain, onEnd }) {
     const bytes = (value) => value;

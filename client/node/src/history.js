@@ -62,7 +62,7 @@ function operandText({ kind }) {
   }
 }
 
-function operationText({ kind, key, range, limit, operand }) {
+function operationText({ kind, key, range, limit, operand, expiry }) {
   const reverse = kind === OperationKind.range_get_reverse;
   return objectText([
     ['op', `"${reverse ? 'range_get' : operationNames.get(kind)}"`],
@@ -72,6 +72,8 @@ function operationText({ kind, key, range, limit, operand }) {
     ['reverse', reverse ? 'true' : undefined],
     ['key', range ? undefined : keyText(key)],
     [kind === OperationKind.add ? 'delta' : 'value', operand && operandText(operand)],
+    ['ttl_us', expiry.case === 'ttlUs' ? String(expiry.value) : undefined],
+    ['expires_at_us', expiry.case === 'expiresAtUs' ? String(expiry.value) : undefined],
   ]);
 }
 
@@ -86,11 +88,13 @@ function transactionFields({ precedence, waitTimeoutUs, expireRunsElse, guards, 
   ];
 }
 
-const readText = ({ key, value, version }) =>
+// A read of a transaction, or a pair of a scan, which has an expiry.
+const readText = ({ key, value, version, expiresAtUs = null }) =>
   objectText([
     ['key', keyText(key)],
     ['value', valueText(value)],
     ['version', orNull(version)],
+    ['expires_at_us', expiresAtUs === null ? undefined : String(expiresAtUs)],
   ]);
 
 function senderFields({ session = '', request = 0n, attempts = 1, beganUs = 0n, invokeUs, returnUs = null }, index) {

@@ -9,3 +9,4 @@ export { Scan } from './scan.js';
 export { Request, Session } from './session.js';
 export { FAIL, Transaction, WAIT, batchTime, commitVersion, fromGet, keyNamed } from './transaction.js';
 export { AttachedSession } from './attach.js';
+export { Watch } from './watch.js';

@@ -39,6 +39,8 @@ export const OperandKind = numbers('OperandKind', {
   batchTime: 'OPERAND_KIND_BATCH_TIME',
 });
 
+export const ExpiryKind = numbers('ExpiryKind', { expiresAtUs: 'EXPIRY_KIND_AT', ttlUs: 'EXPIRY_KIND_TTL' });
+
 export const Outcome = numbers('Outcome', {
   COMMITTED: 'OUTCOME_COMMITTED',
   GUARD_FAILED: 'OUTCOME_GUARD_FAILED',

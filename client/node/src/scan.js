@@ -24,6 +24,10 @@ export function rangeOf({ from = '', to = '', prefix }) {
   return { from: begin, to: endOfPrefix(begin) };
 }
 
+function pairOf({ key, value, version, expiresAtUs }) {
+  return { key: copyOf(key), value: valueOf(value), version, expiresAtUs: expiresAtUs === 0n ? null : expiresAtUs };
+}
+
 // A scan that a program reads with `for await`: pair by pair, or page by page with pages(). It can be read once.
 export class Scan {
   #connection;
@@ -65,11 +69,7 @@ export class Scan {
     try {
       do {
         page = await this.#readPage(left);
-        const pairs = page.pairs.map(({ key, value, version }) => ({
-          key: copyOf(key),
-          value: valueOf(value),
-          version,
-        }));
+        const pairs = page.pairs.map(pairOf);
         if (pairs.length > left) pairs.length = left;
         left -= pairs.length;
         complete = !page.more;

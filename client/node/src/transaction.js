@@ -50,6 +50,16 @@ function onFalseNumber(onFalse) {
   return OnFalse[onFalse];
 }
 
+// When the key expires. Nothing: a put clears the expiry of the key, and an add leaves it as it is.
+function expiryOf(options) {
+  checkOptions(options, ['ttlMs', 'expiresAtUs'], 'the options of the operation');
+  const { ttlMs, expiresAtUs } = options;
+  if (ttlMs !== undefined && expiresAtUs !== undefined) throw misuse('give ttlMs or expiresAtUs, not both');
+  if (ttlMs !== undefined) return { case: 'ttlUs', value: toMicroseconds(ttlMs, 'ttlMs') };
+  if (expiresAtUs !== undefined) return { case: 'expiresAtUs', value: toInt64(expiresAtUs, 'expiresAtUs') };
+  return { case: undefined };
+}
+
 const rangeOf = (from, to) => message('KeyRange', { from: toBytes(from, 'from'), to: toBytes(to, 'to') });
 
 // The description of a transaction: a message of the protocol. For other modules of this package only.
@@ -135,22 +145,18 @@ export class Transaction {
     return this.#operation(OperationKind.get, { key: toBytes(key, 'key') });
   }
 
-  put(key, value) {
-    return this.#operation(OperationKind.put, {
-      key: toBytes(key, 'key'),
-      operand: this.#operand(value, 'value', true),
-    });
+  put(key, value, options = {}) {
+    const operand = this.#operand(value, 'value', true);
+    return this.#operation(OperationKind.put, { key: toBytes(key, 'key'), operand, expiry: expiryOf(options) });
   }
 
   delete(key) {
     return this.#operation(OperationKind.delete, { key: toBytes(key, 'key') });
   }
 
-  add(key, delta) {
-    return this.#operation(OperationKind.add, {
-      key: toBytes(key, 'key'),
-      operand: this.#operand(delta, 'delta', false),
-    });
+  add(key, delta, options = {}) {
+    const operand = this.#operand(delta, 'delta', false);
+    return this.#operation(OperationKind.add, { key: toBytes(key, 'key'), operand, expiry: expiryOf(options) });
   }
 
   rangeGet(from, to, limit) {

@@ -38,7 +38,8 @@ const transaction = new Transaction({ precedence: 1, waitTimeoutMs: 100, expireR
   .put('b', fromGet(0, { negate: true }))
   .put('c', new Uint8Array(3))
   .add('d', commitVersion)
-  .add('d', -5)
+  .add('d', -5, { ttlMs: 5000 })
+  .put('d', 5, { expiresAtUs: 5n })
   .put('e', batchTime)
   .delete('f')
   .rangeGet('a', 'b', 5)
@@ -78,6 +79,11 @@ exactly<Read[]>((await db.getMany(['a', Buffer.from('b')])).reads);
 exactly<bigint>((await db.get('a')).value);
 for await (const pair of db.scan({ prefix: 'a', reverse: true, limit: 5 })) exactly<Pair>(pair);
 for await (const page of db.scan().pages()) exactly<Pair[]>(page);
+
+for await (const { writes, position } of db.watch({ prefix: 'a', after: 5n })) {
+  exactly<Value[]>(writes.map(({ value }) => value));
+  exactly<bigint>(position.version);
+}
 
 const sum = await db.run(async (tx) => {
   const value = await tx.get('a');

@@ -60,6 +60,12 @@ test('a guard of time that could only wait in vain is refused', () => {
   refused(() => new Transaction().guardTimeBefore(5, WAIT), /cannot WAIT/);
 });
 
+test('an expiry is a duration or a time', () => {
+  refused(() => new Transaction().put('k', 1, { ttl: 5 }), /no ttl: there are ttlMs, expiresAtUs/);
+  refused(() => new Transaction().put('k', 1, { ttlMs: 5, expiresAtUs: 5n }), /not both/);
+  refused(() => new Transaction().add('k', 1, { ttlMs: -5 }), /ttlMs is -5/);
+});
+
 test('an operator must be known', () => {
   for (const wrong of ['=', '===', 'ge', 'toString', undefined])
     refused(() => new Transaction().guard('k', wrong, 1), /compare is/);

@@ -93,6 +93,8 @@ test('each operation, operand and option is in the rows', () => {
   }
   assert.match(text, /precedence: 200\n {2}wait_timeout_us: 3600000000\n {2}expire_runs_else: true/);
   assert.match(text, /else \{/);
+  assert.match(text, /ttl_us: 1500\n/);
+  assert.match(text, /expires_at_us: 7\n/);
 });
 
 test('64-bit numbers are exact at their ends', () => {
