@@ -6,7 +6,7 @@ import { callOptions } from './call_options.js';
 import { deadlineAfter, now, sleepUntil } from './clock.js';
 import { splitAnswer } from './column_codec.js';
 import { Connection, Retry } from './connection.js';
-import { changed, makeError, misuse } from './make_errors.js';
+import { changed, makeError, misuse, withCallerStack } from './make_errors.js';
 import { InteractiveTransaction, runInteractive } from './interactive.js';
 import { resolveOptions } from './options.js';
 import { encode, message } from './protocol.js';
@@ -114,7 +114,9 @@ export class Client {
     const work = workOf(transactions);
     const deadline = this.#connection.deadline(call.timeoutMs, work.waitMs);
     const limits = { ...call, deadline, retry: Retry.whenRefused };
-    return work.single ? this.#executeOne(work, detached, limits) : this.#executeMany(work, detached, limits);
+    return await withCallerStack(
+      work.single ? this.#executeOne(work, detached, limits) : this.#executeMany(work, detached, limits),
+    );
   }
 
   // Reads one key. Returns its Read.
@@ -221,10 +223,11 @@ export class Client {
   }
 
   // For calls that may run twice without harm.
-  #call(name, fields, options) {
+  async #call(name, fields, options) {
     const call = callOptions(options);
     const deadline = this.#connection.deadline(call.timeoutMs);
-    return this.#connection.call(name, message(`${name}Request`, fields), { ...call, deadline });
+    const request = message(`${name}Request`, fields);
+    return await withCallerStack(this.#connection.call(name, request, { ...call, deadline }));
   }
 
   async #cancel(target, options) {

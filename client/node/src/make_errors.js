@@ -147,3 +147,14 @@ export function isTooLargeToSend(error) {
 export function abortError(signal, details = {}) {
   return new classes.AbortError('CANCELLED', 'the program has aborted the call', { ...details, cause: signal.reason });
 }
+
+// The result of a promise. Its error gets the stack of the program that awaits it, instead of that of a listener of
+// gRPC. Requires: each caller up to the program awaits it, too.
+export async function withCallerStack(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    Error.captureStackTrace(error);
+    throw error;
+  }
+}

@@ -3,7 +3,7 @@ import { checkOptions, toHex, toInteger, toUint64 } from './arguments.js';
 import { listRequests } from './attach.js';
 import { callOptions } from './call_options.js';
 import { Retry } from './connection.js';
-import { isTooLargeToSend, misuse } from './make_errors.js';
+import { isTooLargeToSend, misuse, withCallerStack } from './make_errors.js';
 import { message } from './protocol.js';
 import { commitWithUpload, needsUpload, uploadableGuards } from './read_set.js';
 import { SessionState } from './session_state.js';
@@ -88,7 +88,7 @@ export class Session {
   }
 
   async execute(transactions, options = {}) {
-    return this.submit(transactions, options).results;
+    return await withCallerStack(this.submit(transactions, options).results);
   }
 
   submit(transactions, options = {}) {

@@ -309,3 +309,15 @@ test('many small requests at once', async (t) => {
   assert.equal(new Set(results.map((result) => result.version)).size, 3000);
   assert.equal((await db.get(key)).value, 3000n);
 });
+
+test('the stack of an error names the line of the program', async (t) => {
+  const { db, session } = await place.session(t);
+  const wrong = () => new Transaction().put('k'.repeat(2000), 1);
+  async function callerOfThisTest(call) {
+    await call();
+  }
+  for (const call of [() => session.execute(wrong()), () => db.execute(wrong()), () => db.get('k'.repeat(2000))]) {
+    const error = await callerOfThisTest(call).then(assert.fail, (failure) => failure);
+    assert.match(error.stack, /OutOfRangeError: .*callerOfThisTest/s);
+  }
+});
