@@ -8,7 +8,7 @@
 //   - A number is acknowledged after its results have been handed to the program (acknowledgements.js).
 import { Acknowledgements } from './acknowledgements.js';
 import { Backoff } from './backoff.js';
-import { callAt, monotonicUs, now } from './clock.js';
+import { Timer, monotonicUs, now } from './clock.js';
 import { splitAnswer } from './column_codec.js';
 import { abortError, changed, errorOfMessage, isTooLargeForGrpc, makeError, ofManySendings } from './make_errors.js';
 import { PendingRequest } from './pending_request.js';
@@ -64,6 +64,7 @@ export class SessionState {
   #reconnecting = null; // the timer that will open the stream again
   #backoff;
   #renewalTimer = null;
+  #restTimer = null; // until the window has room again
   #closing = false;
   #ended = null; // the error with which the session has ended
   #onIdle = null; // called when the stream has ended
@@ -102,7 +103,7 @@ export class SessionState {
     request.attempts = resumed ? this.attempts(number) : 0;
     request.mayHaveRun = resumed;
     this.#pending.set(request.number, request);
-    request.deadlineTimer = callAt(options.deadline, () => this.#onDeadline(request));
+    request.deadlineTimer = new Timer(options.deadline, () => this.#onDeadline(request));
     this.#listenTo(request);
     this.#queue.insert(request.number, request.mayWait);
     this.#pump();
@@ -152,8 +153,7 @@ export class SessionState {
   async close() {
     if (this.#closing) return;
     this.#closing = true;
-    clearTimeout(this.#renewalTimer);
-    clearTimeout(this.#reconnecting);
+    for (const timer of [this.#renewalTimer, this.#reconnecting, this.#restTimer]) timer?.cancel();
     this.#endAll([...this.#pending.values()], makeError('CANCELLED', 'the session was closed before the answer came'));
     if (!this.#stream) return;
     const idle = new Promise((resolve) => {
@@ -293,7 +293,7 @@ export class SessionState {
     request.refusal = error;
     if (!error.neverRan) request.mayHaveRun = true;
     this.#queue.erase(request.number); // the refusal may be about a sending before a resumption
-    clearTimeout(request.retryTimer);
+    request.retryTimer?.cancel();
     if (request.state === 'queued') this.#inFlight += 1;
     request.state = 'delayed';
     request.refusals.count += 1;
@@ -304,7 +304,7 @@ export class SessionState {
       else this.#window.leave();
     }
     request.again = request.refusedAt + request.backoff.next(error.retryAfterUs);
-    request.retryTimer = callAt(request.again, () => {
+    request.retryTimer = new Timer(request.again, () => {
       this.#inFlight -= 1;
       request.state = 'queued';
       this.#queue.insert(request.number, request.mayWait);
@@ -316,7 +316,7 @@ export class SessionState {
   #closeWindow(time, error) {
     const delayMs = Number(error.retryAfterUs) / 1000;
     this.#windowRefusal = error;
-    if (this.#window.leaveRefused(time, delayMs)) callAt(time + delayMs, () => this.#pump());
+    if (this.#window.leaveRefused(time, delayMs)) this.#restTimer = new Timer(time + delayMs, () => this.#pump());
   }
 
   #onDeadline(request) {
@@ -386,8 +386,8 @@ export class SessionState {
 
   #reconnectAt(time) {
     this.#connection.connectAgain();
-    clearTimeout(this.#reconnecting);
-    this.#reconnecting = callAt(time, () => {
+    this.#reconnecting?.cancel();
+    this.#reconnecting = new Timer(time, () => {
       this.#reconnecting = null;
       this.#pump();
     });
@@ -396,7 +396,7 @@ export class SessionState {
   // The error is about the session. So it does not say of any request whether it ran.
   #endSession(error) {
     this.#ended = changed(error, { notRun: false, mayHaveRun: false });
-    clearTimeout(this.#renewalTimer);
+    this.#renewalTimer?.cancel();
   }
 
   #endAll(requests, error) {
@@ -414,8 +414,8 @@ export class SessionState {
     if (request.state !== 'queued') this.#inFlight -= 1;
     this.#queue.erase(number);
     this.#pending.delete(number);
-    clearTimeout(request.deadlineTimer);
-    clearTimeout(request.retryTimer);
+    request.deadlineTimer?.cancel();
+    request.retryTimer?.cancel();
     request.stopListening();
     this.#keepAttempts(number, request.attempts, false);
     const told = error ? this.#errorOfRequest(request, error) : null;
@@ -451,8 +451,8 @@ export class SessionState {
   }
 
   #renewIn(delayMs) {
-    this.#renewalTimer = callAt(now() + Math.max(delayMs, 100), () => this.#renewLease());
-    this.#renewalTimer.unref(); // a program that does nothing more may end
+    const time = now() + Math.max(delayMs, 100);
+    this.#renewalTimer = new Timer(time, () => this.#renewLease(), { keepsRunning: false });
   }
 
   async #renewLease() {

@@ -4,6 +4,7 @@ import test from 'node:test';
 
 import { Acknowledgements } from '../../src/acknowledgements.js';
 import { Backoff } from '../../src/backoff.js';
+import { Timer, now, sleepUntil } from '../../src/clock.js';
 import { SendQueue } from '../../src/send_queue.js';
 import { SendWindow } from '../../src/send_window.js';
 
@@ -106,4 +107,25 @@ test('delays double, with a bound, and are as long as the server asks', () => {
   assert.ok(backoff.next(5_000_000n) >= 5000);
   backoff.reset();
   assert.ok(backoff.next() <= 10);
+});
+
+test('a timer is never early, also after the program was busy', async () => {
+  const called = [];
+  const begin = now();
+  while (now() - begin < 60); // the loop of Node does not see this time
+  const time = now() + 30;
+  await new Promise((resolve) => new Timer(time, resolve));
+  assert.ok(now() >= time);
+  new Timer(now() + 5, () => called.push('cancelled')).cancel();
+  const far = new Timer(now() + 2 ** 40, () => called.push('far'));
+  await sleepUntil(now() + 30);
+  far.cancel();
+  assert.deepEqual(called, []);
+});
+
+test('a sleep ends with its signal', async () => {
+  const begin = now();
+  await sleepUntil(begin + 60_000, AbortSignal.timeout(20));
+  await sleepUntil(begin + 60_000, AbortSignal.abort());
+  assert.ok(now() - begin < 30_000);
 });
