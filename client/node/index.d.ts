@@ -88,7 +88,7 @@ export type Answer<C extends Content> = C extends Transaction
 export class Client {
   private constructor();
   readonly endpoint: string;
-  /** Closes the sessions and the connection. Without it, a session keeps the program running. */
+  /** Closes the sessions, the watches and the connection. Without it, a session keeps the program running. */
   close(): Promise<void>;
 
   openSession(options?: SessionOptions): Promise<Session>;

@@ -72,6 +72,7 @@ export class Connection {
   #client;
   #askedForTls = false;
   #closed = false;
+  #readers = new Set(); // those that are open
 
   constructor(options) {
     this.options = options;
@@ -80,6 +81,7 @@ export class Connection {
 
   close() {
     this.#closed = true;
+    for (const reader of this.#readers) reader.cancel();
     this.#client.close();
   }
 
@@ -188,20 +190,21 @@ export class Connection {
     const answers = call[Symbol.asyncIterator]();
     const cancel = () => {
       signal?.removeEventListener('abort', cancel);
+      this.#readers.delete(reader);
       call.cancel();
     };
-    signal?.addEventListener('abort', cancel, { once: true });
-    return {
-      cancel,
-      next: async () => {
-        try {
-          const { value, done } = await answers.next();
-          return done ? null : value;
-        } catch (error) {
-          throw error.metadata ? this.errorOf(name, error) : contradiction('an answer');
-        }
-      },
+    const next = async () => {
+      try {
+        const { value, done } = await answers.next();
+        return done ? null : value;
+      } catch (error) {
+        throw error.metadata ? this.errorOf(name, error) : contradiction('an answer');
+      }
     };
+    const reader = { next, cancel };
+    this.#readers.add(reader);
+    signal?.addEventListener('abort', cancel, { once: true });
+    return reader;
   }
 
   // Opens a stream of bytes in both directions. `onEnd` gets the error with which it ends, and null if there is none.

@@ -39,7 +39,7 @@ export class Watch {
   #signal;
   #reconnectMs;
   #idleMs;
-  #lastAnswer; // when it came
+  #lastAnswer; // when the program was through with it
 
   constructor(connection, options) {
     const { timeoutMs, signal } = callOptions(options, NAMES);
@@ -69,7 +69,9 @@ export class Watch {
         }
       } catch (error) {
         if (this.#signal?.aborted) throw abortError(this.#signal);
-        if (error.code !== 'UNAVAILABLE' || now() - this.#lastAnswer >= this.#reconnectMs) throw error;
+        // The server cancels a stream whose client has taken no answer for long. A client that was closed stays so.
+        const isLost = error.code === 'UNAVAILABLE' || (error.code === 'CANCELLED' && !error.notRun);
+        if (!isLost || now() - this.#lastAnswer >= this.#reconnectMs) throw error;
         this.#connection.connectAgain();
         await sleepUntil(now() + backoff.next(error.retryAfterUs), this.#signal);
         if (this.#signal?.aborted) throw abortError(this.#signal);
@@ -95,8 +97,8 @@ export class Watch {
           clearTimeout(timer);
         }
         if (answer === null) throw makeError('UNAVAILABLE', 'the server has ended the watch');
-        this.#lastAnswer = now();
         yield this.#partOf(answer);
+        this.#lastAnswer = now();
       }
     } catch (error) {
       if (!isIdle) throw error;

@@ -109,3 +109,12 @@ test('a signal ends a watch, and a server that does not come back does, too', as
   assert.throws(() => db.watch({ timeoutMs: 5 }), /no timeoutMs/);
   assert.throws(() => db.watch({ incarnation: 'x' }), /32 hexadecimal digits/);
 });
+
+test('a watch ends when its client is closed', async (t) => {
+  const { server } = await use(t);
+  const db = await connect({ endpoint: server.endpoint });
+  const watching = take(db.watch(), 1).then(assert.fail, (error) => error);
+  await sleep(300);
+  await db.close();
+  assert.equal((await watching).code, 'CANCELLED');
+});
