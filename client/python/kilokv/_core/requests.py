@@ -1,0 +1,120 @@
+"""Requests with transactions, and the calls for what is parked."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List, Optional, Protocol, Sequence
+
+from kilokv import errors
+from kilokv._core.retry import Caller, Retry
+from kilokv._core.steps import Metadata, Steps
+from kilokv.results import Result, Results
+from kilokv.transaction import Transaction
+from kilokv.v1 import kilokv_pb2 as pb
+
+
+class Sending(Protocol):
+    """A request that can be sent, also several times.
+
+    method        name of the call
+    message       the message, with a field `id`
+    take          gets each message of a stream of answers; None: the call has one answer, which it returns
+    wait_seconds  how long its transactions may wait on the server
+    """
+    method: str
+    message: Any
+    take: Optional[Callable[[Any], None]]
+    wait_seconds: float
+
+    def results(self, answer: Any, number: int, attempts: int) -> Any: ...
+
+
+class One:
+    """One transaction."""
+    method = "Execute"
+    take = None
+
+    def __init__(self, transaction: Transaction, detached: bool = False) -> None:
+        self.transaction = transaction
+        self.message = pb.ExecuteRequest(transaction=transaction.message, detached=detached)
+        self.wait_seconds = transaction.wait_seconds
+
+    def results(self, answer: Any, number: int, attempts: int) -> Result:
+        return Result(answer.result, self.transaction, number, attempts)
+
+
+class Many:
+    """Many transactions as one request. They are answered as they finish: `progress(index, result)` is called for each, once."""
+    method = "ExecuteBatch"
+
+    def __init__(self, transactions: Sequence[Transaction], progress: Optional[Callable[[int, Result], None]] = None,
+                 detached: bool = False) -> None:
+        if not transactions:
+            raise ValueError("the request has no transaction")
+        self._transactions = transactions
+        self._progress = progress
+        self._found: List[Optional[Result]] = [None] * len(transactions)
+        self.message = pb.ExecuteBatchRequest(detached=detached)
+        self.message.rows.transactions.extend(transaction.message for transaction in transactions)
+        self.wait_seconds = max(transaction.wait_seconds for transaction in transactions)
+
+    def take(self, answer: Any) -> None:
+        for message in answer.rows.results:
+            index = message.index
+            if index >= len(self._found):
+                raise errors.InternalError(f"the server answered transaction {index} of a request of {len(self._found)}")
+            if self._found[index] is not None:
+                continue  # of an earlier sending
+            result = Result(message, self._transactions[index])
+            self._found[index] = result
+            if self._progress is not None:
+                self._progress(index, result)
+
+    def results(self, answer: Any, number: int, attempts: int) -> Results:
+        found = [result for result in self._found if result is not None]
+        if len(found) != len(self._found):
+            raise errors.InternalError("the server ended a request without answering all of its transactions")
+        for result in found:
+            result.request, result.attempts = number, attempts
+        return Results(found, number, attempts)
+
+
+def execute(caller: Caller, sending: Sending, timeout: Optional[float], metadata: Metadata = ()) -> Steps[Any]:
+    """Executes without a session. A request that may have run is never sent again."""
+    attempts = 0
+
+    def attempt() -> None:
+        nonlocal attempts
+        attempts += 1
+
+    try:
+        answer = yield from caller.call(sending.method, sending.message, caller.deadline(timeout, sending.wait_seconds),
+                                        Retry.WHEN_REFUSED, metadata=metadata, take=sending.take, attempt=attempt)
+    except errors.Error as error:
+        error.attempts = attempts
+        raise
+    return sending.results(answer, 0, attempts)
+
+
+def cancel_request(caller: Caller, session: bytes, number: int, index: Optional[int], holder: int) -> Steps[int]:
+    """Cancels what is not decided of a request. Returns how many transactions."""
+    target = pb.CancelTransactions(session=session, number=number, holder=holder)
+    if index is not None:
+        target.indices.append(index)
+    return (yield from _cancel(caller, pb.CancelRequest(transactions=target)))
+
+
+def cancel_parked(caller: Caller, parked_id: Optional[int], client: str, prefix: bytes, older_than: float) -> Steps[int]:
+    """Cancels one parked transaction, or all for which the given conditions hold."""
+    if parked_id is not None:
+        if client or prefix or older_than:
+            raise ValueError("give either an id or conditions")
+        return (yield from _cancel(caller, pb.CancelRequest(parked_id=parked_id)))
+    if not (client or prefix or older_than):
+        raise ValueError("give an id or at least one condition")
+    parked = pb.CancelParked(client=client, key_prefix=prefix, older_than_us=round(older_than * 1e6))
+    return (yield from _cancel(caller, pb.CancelRequest(parked=parked)))
+
+
+def _cancel(caller: Caller, request: Any) -> Steps[int]:
+    answer = yield from caller.call("Cancel", request, caller.deadline(None), Retry.ALWAYS)
+    return int(answer.cancelled)
