@@ -16,21 +16,21 @@ from kilokv.errors import *  # noqa: F403: all classes of errors.py that __all__
 from kilokv.errors import __all__ as _error_names
 from kilokv.interactive import Interactive
 from kilokv.options import ClientOptions, Tls, session_id_from_environment
-from kilokv.results import (FailedIn, KnownRequest, NotCommittedError, Outcome, Pair, Position, Read, Reads, RequestState,
-                            Result, Results)
+from kilokv.results import (FailedIn, KnownRequest, NotCommittedError, Outcome, Pair, Position, Read, Reads,
+                            RequestState, Result, Results)
 from kilokv.scan import Scan
 from kilokv.session import AttachedSession, Pending, Session
 from kilokv.status import MemoryOwner, OpenSession, ParkedTransaction, ServerStatus
-from kilokv.transaction import (BATCH_TIME, COMMIT_VERSION, FAIL, WAIT, Get, OnFalse, Operations, RangeGet, ServerOperand,
-                                Transaction)
+from kilokv.transaction import (BATCH_TIME, COMMIT_VERSION, FAIL, WAIT, Get, OnFalse, Operations, RangeGet,
+                                ServerOperand, Transaction)
 from kilokv.values import INTEGER_MAX, INTEGER_MIN, Value, prefix_end
 
 __all__ = [
-    "AttachedSession", "BATCH_TIME", "COMMIT_VERSION", "Client", "ClientOptions", "ColumnResults", "Columns", "FAIL", "FailedIn",
-    "Get", "INTEGER_MAX", "INTEGER_MIN", "Interactive", "KnownRequest", "MemoryOwner", "NotCommittedError", "OnFalse",
-    "OpenSession", "Operations", "Outcome", "Pair", "ParkedTransaction", "Pending", "Position", "RangeGet", "Read", "Reads",
-    "RequestState", "Result", "Results", "Scan", "ServerOperand", "ServerStatus", "Session", "Tls", "Transaction", "Value",
-    "WAIT", "prefix_end", "session_id_from_environment", *_error_names]
+    "AttachedSession", "BATCH_TIME", "COMMIT_VERSION", "Client", "ClientOptions", "ColumnResults", "Columns", "FAIL",
+    "FailedIn", "Get", "INTEGER_MAX", "INTEGER_MIN", "Interactive", "KnownRequest", "MemoryOwner", "NotCommittedError",
+    "OnFalse", "OpenSession", "Operations", "Outcome", "Pair", "ParkedTransaction", "Pending", "Position", "RangeGet",
+    "Read", "Reads", "RequestState", "Result", "Results", "Scan", "ServerOperand", "ServerStatus", "Session", "Tls",
+    "Transaction", "Value", "WAIT", "prefix_end", "session_id_from_environment", *_error_names]
 
 
 def __getattr__(name: str) -> object:

@@ -10,11 +10,11 @@ from kilokv._core import admin, reads, requests
 from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore, attach
 from kilokv.connection import Connection
-from kilokv.interactive import Interactive
+from kilokv.interactive import ATTEMPTS_MAX, Interactive, run, transactional
 from kilokv.options import ClientOptions, Tls, from_environment, trace_metadata
 from kilokv.results import Reads, Result, Results
 from kilokv.scan import Scan
-from kilokv.session import ATTEMPTS_MAX, AttachedSession, Progress, Session
+from kilokv.session import AttachedSession, Progress, Session
 from kilokv.status import OpenSession, ParkedTransaction, ServerStatus
 from kilokv.transaction import Operand, Transaction
 from kilokv.values import KeyLike, Value, to_key, to_range
@@ -32,12 +32,12 @@ class Client:
             db.put("stock", 100)
             db.add("stock", -3)         # 97
 
-    What the arguments leave out comes from the environment, as for all programs of KiloKV: KILOKV_ENDPOINT, the variables that
-    begin with KILOKV_CLIENT_TLS, and KILOKV_CLIENT_TOKEN_FILE or KILOKV_CLIENT_TOKEN. ClientOptions (options.py) explains the
-    arguments. The first call connects.
+    What the arguments leave out comes from the environment, as for all programs of KiloKV: KILOKV_ENDPOINT, the
+    variables that begin with KILOKV_CLIENT_TLS, and KILOKV_CLIENT_TOKEN_FILE or KILOKV_CLIENT_TOKEN. ClientOptions
+    (options.py) explains the arguments. The first call connects.
 
-    put(), add(), delete(), run(), transaction() and the bulk calls use a session that the client opens by itself. So they are
-    applied once, also if the server restarts. execute() uses no session.
+    put(), add(), delete(), run(), transaction() and the bulk calls use a session that the client opens by itself. So
+    they are applied once, also if the server restarts. execute() uses no session.
 
     Thread safety: any thread.
     """
@@ -46,8 +46,9 @@ class Client:
                  timeout: float = ClientOptions.timeout, wait_for_server: float = ClientOptions.wait_for_server,
                  backoff_min: float = ClientOptions.backoff_min, backoff_max: float = ClientOptions.backoff_max,
                  connections: int = ClientOptions.connections) -> None:
-        options = from_environment(endpoint=endpoint, tls=tls, token=token, timeout=timeout, wait_for_server=wait_for_server,
-                                   backoff_min=backoff_min, backoff_max=backoff_max, connections=connections)
+        options = from_environment(endpoint=endpoint, tls=tls, token=token, timeout=timeout,
+                                   wait_for_server=wait_for_server, backoff_min=backoff_min, backoff_max=backoff_max,
+                                   connections=connections)
         self.options = options
         self._caller = Caller(options)
         self._connection = Connection(options)
@@ -57,14 +58,14 @@ class Client:
     # Sessions.
 
     def session(self, *, lease: Optional[float] = None) -> Session:
-        """Opens a session. `lease`: seconds without a sign of the client after which the server ends it, from 1 s to 24 h; None: the
-        server's default. Close it, or use it with `with`."""
+        """Opens a session. `lease`: seconds without a sign of the client after which the server ends it, from 1 s to 24
+        h; None: the server's default. Close it, or use it with `with`."""
         return Session(self._connection, self._connection.drive(SessionCore.open(self._caller, lease)))
 
     def attach(self, session_id: str, *, numbers_used: int = 0) -> AttachedSession:
-        """Takes over the session of a program that has ended, or cannot be reached. `session_id`: its Session.id. Every request of
-        that program gets SessionFencedError from then on. `numbers_used`: the highest number that it may have used, if it is known.
-        New requests get higher numbers."""
+        """Takes over the session of a program that has ended, or cannot be reached. `session_id`: its Session.id. Every
+        request of that program gets SessionFencedError from then on. `numbers_used`: the highest number that it may
+        have used, if it is known. New requests get higher numbers."""
         steps = attach(self._caller, bytes.fromhex(session_id), numbers_used)
         return AttachedSession(self._connection, *self._connection.drive(steps))
 
@@ -80,15 +81,17 @@ class Client:
 
     def execute(self, transaction: Transaction, *, timeout: Optional[float] = None, detached: bool = False,
                 traceparent: Optional[str] = None) -> Result:
-        """Executes a transaction without a session. If the answer is lost, the error is UnavailableError, and nobody knows whether the
-        transaction ran. It is sent again only if the server says that it did not run. `timeout`: seconds; None: that of the client plus
-        the wait_timeout. If the call ends before the transaction is decided, the server drops it, unless it is `detached`."""
+        """Executes a transaction without a session. If the answer is lost, the error is UnavailableError, and nobody
+        knows whether the transaction ran. It is sent again only if the server says that it did not run. `timeout`:
+        seconds; None: that of the client plus the wait_timeout. If the call ends before the transaction is decided, the
+        server drops it, unless it is `detached`."""
         return self._execute(requests.One(transaction, detached), timeout, traceparent)
 
-    def execute_many(self, transactions: Sequence[Transaction], *, timeout: Optional[float] = None, detached: bool = False,
-                     progress: Optional[Progress] = None, traceparent: Optional[str] = None) -> Results:
-        """execute() for many transactions as one request. They have no order among themselves. `progress(index, result)` is called as
-        each finishes."""
+    def execute_many(self, transactions: Sequence[Transaction], *, timeout: Optional[float] = None,
+                     detached: bool = False, progress: Optional[Progress] = None,
+                     traceparent: Optional[str] = None) -> Results:
+        """execute() for many transactions as one request. They have no order among themselves. `progress(index,
+        result)` is called as each finishes."""
         return self._execute(requests.Many(transactions, progress, detached), timeout, traceparent)
 
     def put(self, key: KeyLike, value: Operand, *, timeout: Optional[float] = None) -> int:
@@ -96,7 +99,8 @@ class Client:
         return self.own_session.put(key, value, timeout=timeout)
 
     def add(self, key: KeyLike, delta: Operand, *, timeout: Optional[float] = None) -> int:
-        """Adds to the integer of a key, and returns the sum. Raises NotCommittedError for bytes, and for an overflow."""
+        """Adds to the integer of a key, and returns the sum. Raises NotCommittedError for bytes, and for an
+        overflow."""
         return self.own_session.add(key, delta, timeout=timeout)
 
     def delete(self, *keys: KeyLike, timeout: Optional[float] = None) -> Optional[int]:
@@ -105,15 +109,15 @@ class Client:
 
     def transaction(self) -> Interactive:
         """As Session.transaction(): a single try, which raises ConflictError after a conflict."""
-        return self.own_session.transaction()
+        return Interactive(self._connection, self._caller, lambda: self.own_session.core)
 
     def run(self, function: Callable[[Interactive], T], *, attempts_max: int = ATTEMPTS_MAX) -> T:
         """As Session.run(): an interactive transaction, again after a conflict."""
-        return self.own_session.run(function, attempts_max=attempts_max)
+        return run(self._connection, self._caller, self.transaction, function, attempts_max)
 
     def transactional(self, function: Callable[..., T]) -> Callable[..., T]:
         """As Session.transactional(): the decorator for run()."""
-        return self.own_session.transactional(function)
+        return transactional(self.run, function)
 
     # Reads.
 
@@ -121,19 +125,22 @@ class Client:
         """The value of a key; None: it is absent."""
         return self.read([key], timeout=timeout)[0].value
 
-    def read(self, keys: Iterable[KeyLike], *, timeout: Optional[float] = None, traceparent: Optional[str] = None) -> Reads:
+    def read(self, keys: Iterable[KeyLike], *, timeout: Optional[float] = None,
+             traceparent: Optional[str] = None) -> Reads:
         """Values and versions of keys, all as of one moment: up to 1,024 keys (--operations-max)."""
         steps = reads.get(self._caller, [to_key(key) for key in keys], timeout, trace_metadata(traceparent))
         return self._connection.drive(steps)
 
     def scan(self, start: KeyLike = b"", end: KeyLike = b"", *, prefix: Optional[KeyLike] = None, reverse: bool = False,
-             limit: Optional[int] = None, page_pairs: int = 0, boundary: int = 0, timeout: Optional[float] = None) -> Scan:
-        """The pairs of [start, end) or of a prefix, in key order, or in reverse from the last key to the first. All are as of one
-        moment, also if there are many pages. An empty end: there is no upper bound.
+             limit: Optional[int] = None, page_pairs: int = 0, boundary: int = 0,
+             timeout: Optional[float] = None) -> Scan:
+        """The pairs of [start, end) or of a prefix, in key order, or in reverse from the last key to the first. All are
+        as of one moment, also if there are many pages. An empty end: there is no upper bound.
 
         limit       the most pairs
         page_pairs  pairs in a page; 0: as many as the server allows
-        boundary    0: the newest moment. Or Position.boundary of another scan that is still open, to see the same moment
+        boundary    0: the newest moment. Or Position.boundary of another scan that is still open, to see the same
+                    moment
         timeout     seconds for each page
         """
         cursor = reads.ScanCursor(*to_range(start, end, prefix), reverse=reverse, limit=limit, page_pairs=page_pairs,
@@ -143,8 +150,8 @@ class Client:
     # Bulk calls.
 
     def bulk_put(self, keys: "Keys", values: "Integers", *, records_at_once: Optional[int] = None) -> "ColumnResults":
-        """Writes an int64 for each key. columns.py says what keys may be. Each record is a transaction of its own, so a bulk call as a
-        whole is not atomic. If it raises an error, some of the records may be written."""
+        """Writes an int64 for each key. columns.py says what keys may be. Each record is a transaction of its own, so a
+        bulk call as a whole is not atomic. If it raises an error, some of the records may be written."""
         from kilokv.columns import Columns
         return self._bulk(Columns.put(keys, values), records_at_once)
 
@@ -170,19 +177,21 @@ class Client:
 
     def cancel_parked(self, parked_id: Optional[int] = None, *, client: str = "", prefix: KeyLike = b"",
                       older_than: float = 0.0) -> int:
-        """Cancels one parked transaction, or all for which the given conditions hold: sent by this client (ParkedTransaction.client),
-        waiting for a key with this prefix, parked for at least so many seconds. Returns how many."""
+        """Cancels one parked transaction, or all for which the given conditions hold: sent by this client
+        (ParkedTransaction.client), waiting for a key with this prefix, parked for at least so many seconds. Returns how
+        many."""
         steps = requests.cancel_parked(self._caller, parked_id, client, to_key(prefix), older_than)
         return self._connection.drive(steps)
 
     def cancel(self, session_id: str, request: int, index: Optional[int] = None, *, holder: int = 0) -> int:
-        """Cancels what is not decided of a request of any session whose whole id is known. Returns how many transactions."""
+        """Cancels what is not decided of a request of any session whose whole id is known. Returns how many
+        transactions."""
         steps = requests.cancel_request(self._caller, bytes.fromhex(session_id), request, index, holder)
         return self._connection.drive(steps)
 
     def list_sessions(self, limit: int = 0) -> Tuple[List[OpenSession], int]:
-        """The open sessions of the server that hold the most bytes, and how many sessions there are. `limit`: 0: as many as the server
-        chooses."""
+        """The open sessions of the server that hold the most bytes, and how many sessions there are. `limit`: 0: as
+        many as the server chooses."""
         return self._connection.drive(admin.list_sessions(self._caller, limit))
 
     # The life of the client.
@@ -200,7 +209,8 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _execute(self, sending: requests.Sending, timeout: Optional[float], traceparent: Optional[str]) -> Any:
+    def _execute(self, sending: requests.Sending[T], timeout: Optional[float],
+                 traceparent: Optional[str]) -> T:
         return self._connection.drive(requests.execute(self._caller, sending, timeout, trace_metadata(traceparent)))
 
     def _bulk(self, columns: "Columns", records_at_once: Optional[int]) -> "ColumnResults":

@@ -14,11 +14,12 @@ This module needs numpy. docs/columnar-layout.md explains the layout of the mess
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Sequence, Tuple, Union
 
 import numpy as np
 
 from kilokv import errors
+from kilokv._core.requests import Sending
 from kilokv.results import Outcome
 from kilokv.v1 import columns_pb2, transaction_pb2
 from kilokv.v1 import kilokv_pb2 as pb
@@ -93,7 +94,7 @@ class Columns:
         return b"".join(parts)
 
 
-class ColumnsSending:
+class ColumnsSending(Sending["ColumnResults"]):
     """A request with columns. Its message is encoded without protobuf, so that no element is touched in Python."""
     method = "ExecuteColumns"
     wait_seconds = 0.0
@@ -102,10 +103,11 @@ class ColumnsSending:
         self._results = ColumnResults(len(columns))
         self.message = _EncodedRequest(columns.encode())
 
-    def take(self, answer: Any) -> None:
-        self._results.add(answer.columns)
+    @property
+    def take(self) -> Callable[[Any], None]:
+        return lambda answer: self._results.add(answer.columns)
 
-    def results(self, _answer: Any, number: int, attempts: int) -> "ColumnResults":
+    def results(self, answer: Any, number: int, attempts: int) -> "ColumnResults":
         if not self._results.complete:
             raise errors.InternalError("the server ended a request without answering all of its transactions")
         self._results.request, self._results.attempts = number, attempts
@@ -175,8 +177,8 @@ class ColumnResults:
         return bool(self.committed.all())
 
     def integers(self) -> Tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]:
-        """What the transactions of Columns.get() have read: int64 values, and bool: whether the key is present. Raises TypeError if a
-        key holds bytes."""
+        """What the transactions of Columns.get() have read: int64 values, and bool: whether the key is present. Raises
+        TypeError if a key holds bytes."""
         if (self._types == 2).any():
             raise TypeError(f"key {int(np.argmax(self._types == 2))} holds bytes")
         return self._integers, self._types == 1
@@ -186,7 +188,7 @@ class ColumnResults:
         outcome = np.frombuffer(message.outcome, np.uint8)
         index = _column(message.index, np.uint32) if message.index else np.arange(len(outcome))
         if len(index) and int(index.max()) >= len(self):
-            raise errors.InternalError(f"the server answered transaction {int(index.max())} of a request of {len(self)}")
+            raise errors.InternalError(f"the server answered transaction {int(index.max())} of {len(self)}")
         rank = _column(message.rank, np.uint32)
         wrote = np.frombuffer(message.wrote, np.uint8) != 0 if message.wrote else outcome == Outcome.COMMITTED
         self.outcome[index] = outcome
@@ -213,8 +215,8 @@ def encode_keys(keys: Keys) -> Tuple["np.ndarray[Any, Any]", bytes]:
     elif keys.dtype == np.uint8 and keys.ndim == 2:
         width = keys.shape[1]
     else:
-        raise TypeError(f"keys are a list, or an array of type S or V, or of uint8 and two dimensions; not {keys.dtype} with "
-                        f"{keys.ndim}")
+        raise TypeError("keys are a list, an array of type S or V, or one of type uint8 with two dimensions; not "
+                        f"{keys.dtype} with {keys.ndim}")
     return _ends(np.full(len(keys), width, np.uint32)), keys.tobytes()
 
 

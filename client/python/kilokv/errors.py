@@ -1,7 +1,7 @@
 """The errors between a client and a server. Outcomes of transactions are results, not errors (results.py).
 
-Each error has a class for its gRPC code, such as ResourceExhaustedError. If the server has named a reason, the class is one
-below it, such as QueueFullError. So a program catches as much as it wants to handle:
+Each error has a class for its gRPC code, such as ResourceExhaustedError. If the server has named a reason, the class is
+one below it, such as QueueFullError. So a program catches as much as it wants to handle:
 
     try:
         session.execute(transaction)
@@ -17,14 +17,15 @@ docs/errors.md explains each reason: whether the request ran, and what to do.
 
 from __future__ import annotations
 
-from typing import ClassVar, Dict, Type
+from typing import ClassVar, Dict, Tuple, Type
 
 
 class Error(Exception):
     """Why a call has no answer.
 
     code            the name that gRPC uses, such as INVALID_ARGUMENT
-    reason          as the server named it, such as QUEUE_FULL; empty: it named none, or one that this client does not know
+    reason          as the server named it, such as QUEUE_FULL; empty: it named none, or one that this client does not
+                    know
     message         for people
     field, limit, actual, setting
                     what exceeded which limit, and the flag of kilokvd that sets the limit; empty: the server named none
@@ -38,7 +39,8 @@ class Error(Exception):
     code: ClassVar[str] = "UNKNOWN"
 
     def __init__(self, message: str = "", *, reason: str = "", field: str = "", limit: str = "", actual: str = "",
-                 setting: str = "", retry_after: float = 0.0, not_run: bool = False, may_have_run: bool = False) -> None:
+                 setting: str = "", retry_after: float = 0.0, not_run: bool = False,
+                 may_have_run: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.reason = reason
@@ -58,10 +60,7 @@ class Error(Exception):
 
     def __str__(self) -> str:
         text = f"{self.code}: {self.message}" if self.message else self.code
-        named = (("reason", self.reason), ("field", self.field), ("limit", self.limit), ("actual", self.actual),
-                 ("setting", self.setting))
-        known = ", ".join(f"{name} {value}" for name, value in named if value)
-        return f"{text} ({known})" if known else text
+        return f"{text} (reason {self.reason})" if self.reason else text
 
 
 # Codes that alone say that a sending did not run.
@@ -151,8 +150,8 @@ class ConflictError(AbortedError):
     """
 
     def __init__(self, key: bytes, attempts: int = 1) -> None:
-        tries = "the transaction conflicts with another one" if attempts == 1 else f"all {attempts} attempts had conflicts"
-        super().__init__(f"{tries}; the key is {key!r}", not_run=True)
+        tries = "1 attempt" if attempts == 1 else f"all {attempts} attempts"
+        super().__init__(f"conflict with another transaction in {tries}; the key is {key!r}", not_run=True)
         self.key = key
         self.attempts = attempts
 
@@ -319,10 +318,10 @@ class AccessOverlapsError(FailedPreconditionError):
 
 
 # Indexed by gRPC's codes, 0 to 16. A code that the server never sends has the class of its nearest neighbour.
-CLASS_OF_CODE: tuple[Type[Error], ...] = (
-    UnknownError, CancelledError, UnknownError, InvalidArgumentError, DeadlineExceededError, NotFoundError, UnknownError,
-    PermissionDeniedError, ResourceExhaustedError, FailedPreconditionError, AbortedError, InvalidArgumentError,
-    UnimplementedError, InternalError, UnavailableError, DataLossError, UnauthenticatedError)
+CLASS_OF_CODE: Tuple[Type[Error], ...] = (
+    UnknownError, CancelledError, UnknownError, InvalidArgumentError, DeadlineExceededError, NotFoundError,
+    UnknownError, PermissionDeniedError, ResourceExhaustedError, FailedPreconditionError, AbortedError,
+    InvalidArgumentError, UnimplementedError, InternalError, UnavailableError, DataLossError, UnauthenticatedError)
 
 CLASS_OF_REASON: Dict[str, Type[Error]] = {
     "MALFORMED_MESSAGE": MalformedMessageError,

@@ -28,8 +28,8 @@ class Tls:
     server_name: Optional[str] = None
 
     def read(self) -> Tuple[Optional[bytes], Optional[bytes], Optional[bytes]]:
-        """The bytes of authorities, key and certificate. Raises ValueError if one of certificate and key is missing, and
-        OSError if a file cannot be read."""
+        """The bytes of authorities, key and certificate. Raises ValueError if one of certificate and key is missing,
+        and OSError if a file cannot be read."""
         if (self.cert_file is None) != (self.key_file is None):
             raise ValueError("a certificate of the client needs its key, and a key needs its certificate: "
                              "set both cert_file and key_file")
@@ -44,8 +44,8 @@ class ClientOptions:
 
     endpoint         HOST:PORT
     timeout          longest time of a call with its retries, without the time that its transactions wait on the server
-    wait_for_server  how long the first call waits until the server listens and has recovered; 0: it fails at once if nothing
-                     listens
+    wait_for_server  how long the first call waits until the server listens and has recovered; 0: it fails at once if
+                     nothing listens
     backoff_min, backoff_max
                      delay before a retry: it doubles from the first to the second, with jitter
     connections      HTTP/2 connections; calls take them in turn
@@ -74,8 +74,8 @@ class ClientOptions:
         return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
 
     def channel_arguments(self) -> List[Tuple[str, object]]:
-        """The arguments of gRPC's channels. After a lost connection they try again soon and often. Pings are sent only while
-        a call is open."""
+        """The arguments of gRPC's channels. After a lost connection they try again soon and often. Pings are sent only
+        while a call is open."""
         arguments: List[Tuple[str, object]] = [
             ("grpc.keepalive_time_ms", 30_000),
             ("grpc.keepalive_timeout_ms", 10_000),
@@ -98,7 +98,8 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.
 
 
 def trace_metadata(traceparent: Optional[str]) -> Tuple[Tuple[str, str], ...]:
-    """The header that names the trace of a call, in the form of W3C Trace Context. Raises ValueError if it is malformed."""
+    """The header that names the trace of a call, in the form of W3C Trace Context. Raises ValueError if it is
+    malformed."""
     if traceparent is None:
         return ()
     if len(traceparent) > 256 or not _TRACEPARENT.fullmatch(traceparent):
@@ -107,7 +108,8 @@ def trace_metadata(traceparent: Optional[str]) -> Tuple[Tuple[str, str], ...]:
 
 
 def check_endpoint(endpoint: str) -> None:
-    """Raises ValueError unless it is HOST:PORT. gRPC would take the port modulo 2^16, and another one for a missing one."""
+    """Raises ValueError unless it is HOST:PORT. gRPC would take the port modulo 2^16, and another one for a missing
+    one."""
     host, colon, port = endpoint.rpartition(":")
     if not (host and colon and port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
         raise ValueError(f"{endpoint!r} is not HOST:PORT with a port from 1 to 65535, such as {DEFAULT_ENDPOINT}")
@@ -132,9 +134,9 @@ def _is_this_machine(host: str) -> bool:
 
 def from_environment(environment: Mapping[str, str] = os.environ, *, endpoint: Optional[str] = None,
                      tls: Optional[Tls] = None, token: Optional[str] = None, **others: object) -> ClientOptions:
-    """The options of a client. What the arguments leave out comes from the variables of the environment that all programs of
-    KiloKV read. An empty variable counts as unset. Raises ValueError for a wrong variable, and OSError if a file cannot be
-    read."""
+    """The options of a client. What the arguments leave out comes from the variables of the environment that all
+    programs of KiloKV read. An empty variable counts as unset. Raises ValueError for a wrong variable, and OSError if a
+    file cannot be read."""
     return ClientOptions(
         endpoint=endpoint or environment.get("KILOKV_ENDPOINT") or DEFAULT_ENDPOINT,
         tls=tls or _tls_from(environment),

@@ -51,8 +51,8 @@ class Position(NamedTuple):
 
 
 class Reads(List[Read]):
-    """What a read of several keys has found, in the order of the keys, all as of one moment. `batch` and `rank` are its place in
-    the one serial order."""
+    """What a read of several keys has found, in the order of the keys, all as of one moment. `batch` and `rank` are its
+    place in the one serial order."""
 
     def __init__(self, answer: Any) -> None:
         super().__init__(read_of(read) for read in answer.reads)
@@ -64,7 +64,7 @@ class Reads(List[Read]):
 def value_of(message: Any) -> Value:
     """The value in a message Value."""
     kind = message.WhichOneof("kind")
-    return None if kind is None else getattr(message, kind)  # type: ignore[no-any-return]
+    return None if kind is None else getattr(message, kind)
 
 
 def read_of(message: Any) -> Read:
@@ -85,7 +85,8 @@ class Result:
     """
     __slots__ = ("_message", "_transaction", "request", "attempts")
 
-    def __init__(self, message: Any, transaction: Optional[Transaction] = None, request: int = 0, attempts: int = 1) -> None:
+    def __init__(self, message: Any, transaction: Optional[Transaction] = None, request: int = 0,
+                 attempts: int = 1) -> None:
         self._message, self._transaction = message, transaction
         self.request, self.attempts = request, attempts
 
@@ -153,8 +154,8 @@ class Result:
     def __getitem__(self, handle: RangeGet) -> List[Pair]: ...
 
     def __getitem__(self, handle: Union[Get, RangeGet]) -> Union[Value, List[Pair]]:
-        """What an operation has read: the value of a get(), or the pairs of a range_get(). Raises KeyError if the operation
-        did not run, or if its reads were dropped."""
+        """What an operation has read: the value of a get(), or the pairs of a range_get(). Raises KeyError if the
+        operation did not run, or if its reads were dropped."""
         ran = self._operations_that_ran()
         if ran is None or handle.operations is not ran:
             raise KeyError("the operation did not run")
@@ -168,8 +169,8 @@ class Result:
         return value_of(found[0].value)
 
     def check(self) -> "Result":
-        """Returns the result itself, for a program to which every other outcome is an error. Raises NotCommittedError unless
-        the transaction has committed."""
+        """Returns the result itself, for a program to which every other outcome is an error. Raises NotCommittedError
+        unless the transaction has committed."""
         if not self.committed:
             raise NotCommittedError(self)
         return self
@@ -229,8 +230,8 @@ class RequestState(enum.Enum):
 
 
 class KnownRequest(NamedTuple):
-    """What the server knows of a request of a session. The three counts are `transactions` together, or less: the rest does
-    not run unless the request is resumed."""
+    """What the server knows of a request of a session. The three counts are `transactions` together, or less: the rest
+    does not run unless the request is resumed."""
     number: int
     state: RequestState
     transactions: int

@@ -11,10 +11,12 @@ from kilokv.results import Pair, Position
 
 
 class Scan:
-    """Iterates over pairs, and reads page after page. It can be used once. The server keeps the moment that it shows until the
-    last page is read, or until close(). With `with`, or at the end of a loop that goes to the end, that happens by itself.
+    """Iterates over pairs, and reads page after page. It can be used once. The server keeps the moment that it shows
+    until the last page is read, or until close(). With `with`, or at the end of a loop that goes to the end, that
+    happens by itself.
 
-    Iterating raises SnapshotTooOldError if the program was too slow for the server (--snapshot-age-max), and has to begin again.
+    Iterating raises SnapshotTooOldError if the program was too slow for the server (--snapshot-age-max), and has to
+    begin again.
     """
 
     def __init__(self, connection: Connection, caller: Caller, cursor: ScanCursor, timeout: Optional[float]) -> None:
@@ -24,9 +26,7 @@ class Scan:
     @property
     def position(self) -> Position:
         """The moment that the scan shows. Raises ValueError before the first page is read."""
-        if self._cursor.position is None:
-            raise ValueError("the scan has read no page yet")
-        return self._cursor.position
+        return self._cursor.known_position()
 
     def __iter__(self) -> Iterator[Pair]:
         return self._pairs

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Generic, List, Optional, Sequence, TypeVar
 
 from kilokv._core import requests
-from kilokv._core.retry import Backoff, Caller
+from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore, state_of
-from kilokv._core.steps import Pause, Steps
 from kilokv.connection import Connection
-from kilokv.errors import ConflictError
-from kilokv.interactive import Interactive
+from kilokv.interactive import ATTEMPTS_MAX, Interactive, run, transactional
 from kilokv.options import trace_metadata
 from kilokv.results import KnownRequest, RequestState, Result, Results
 from kilokv.transaction import Operand, Transaction
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Progress = Callable[[int, Result], None]
-ATTEMPTS_MAX = 100
 
 
 class Pending(Generic[T]):
@@ -42,8 +38,8 @@ class Pending(Generic[T]):
         return self._done.is_set()
 
     def result(self, timeout: Optional[float] = None) -> T:
-        """Waits for the answer, and returns it. Raises the error of the request, or TimeoutError if it has not ended after so many
-        seconds. Then it goes on."""
+        """Waits for the answer, and returns it. Raises the error of the request, or TimeoutError if it has not ended
+        after so many seconds. Then it goes on."""
         if not self._done.wait(timeout):
             raise TimeoutError(f"request {self.number} has not ended within {timeout} s")
         if self._error is not None:
@@ -51,8 +47,8 @@ class Pending(Generic[T]):
         return self._result  # type: ignore[return-value]
 
     def cancel(self, index: Optional[int] = None) -> int:
-        """Cancels on the server what is not decided yet, or only the transaction with this index. Returns how many transactions were
-        cancelled. Their results have the outcome CANCELLED."""
+        """Cancels on the server what is not decided yet, or only the transaction with this index. Returns how many
+        transactions were cancelled. Their results have the outcome CANCELLED."""
         return self._session.cancel(self.number, index)
 
     def _run(self, work: Callable[[], T]) -> None:
@@ -66,8 +62,9 @@ class Pending(Generic[T]):
 class Session:
     """Requests that are applied once, however often they are sent. Client.session() and Client.attach() make sessions.
 
-    Each request gets the next number. If the connection is lost or the server restarts, the request is sent again under the same
-    number, until its deadline. Results are acknowledged as they come, and the lease is renewed in the background.
+    Each request gets the next number. If the connection is lost or the server restarts, the request is sent again under
+    the same number, until its deadline. Results are acknowledged as they come, and the lease is renewed in the
+    background.
 
     Thread safety: any thread.
     """
@@ -83,8 +80,9 @@ class Session:
 
     @property
     def id(self) -> str:
-        """The whole id, as 32 hexadecimal digits. It is a secret: who has it, and may log in as the same user, can attach to the
-        session. A program that wants to ask after a crash keeps it in a file that only its user can read."""
+        """The whole id, as 32 hexadecimal digits. It is a secret: who has it, and may log in as the same user, can
+        attach to the session. A program that wants to ask after a crash keeps it in a file that only its user can
+        read."""
         return self.core.session.hex()
 
     @property
@@ -92,19 +90,21 @@ class Session:
         """0: this client has opened the session; n: the n-th attach was its own."""
         return self.core.holder
 
-    def execute(self, transaction: Transaction, *, timeout: Optional[float] = None, traceparent: Optional[str] = None) -> Result:
-        """Sends a transaction, and waits for its result. `timeout`: seconds, with retries and waits; None: the timeout of the client
-        plus the wait_timeout of the transaction.
+    def execute(self, transaction: Transaction, *, timeout: Optional[float] = None,
+                traceparent: Optional[str] = None) -> Result:
+        """Sends a transaction, and waits for its result. `timeout`: seconds, with retries and waits; None: the timeout
+        of the client plus the wait_timeout of the transaction.
 
-        A transaction may begin with more guards of versions than fit in a request, if none of its guards waits. They are uploaded first.
-        Raises: the errors of errors.py. After DeadlineExceededError or UnavailableError, resume() asks for the result again.
+        A transaction may begin with more guards of versions than fit in a request, if none of its guards waits. They
+        are uploaded first. Raises: the errors of errors.py. After DeadlineExceededError or UnavailableError, resume()
+        asks for the result again.
         """
         return self.connection.drive(self.core.execute(transaction, timeout, trace_metadata(traceparent)))
 
     def execute_many(self, transactions: Sequence[Transaction], *, timeout: Optional[float] = None,
                      progress: Optional[Progress] = None, traceparent: Optional[str] = None) -> Results:
-        """Sends many transactions as one request. They have no order among themselves. `progress(index, result)` is called for each
-        transaction as it finishes, so that one that waits does not hold back the others."""
+        """Sends many transactions as one request. They have no order among themselves. `progress(index, result)` is
+        called for each transaction as it finishes, so that one that waits does not hold back the others."""
         return self._send(requests.Many(transactions, progress), timeout, traceparent)
 
     def execute_columns(self, columns: "Columns", *, timeout: Optional[float] = None) -> "ColumnResults":
@@ -118,10 +118,10 @@ class Session:
         return Pending(self, begun[0], lambda: self.connection.drive(steps))
 
     def resume(self, number: int, transaction: Transaction, *, timeout: Optional[float] = None) -> Result:
-        """Asks again for the result of a request that ended without an answer. The content must be the same. It gets the stored result,
-        waits for it, or runs for the first time. Raises FailedPreconditionError if the number cannot be resumed: it was refused for
-        good, or more than 1,024 requests were sent after it."""
-        return self.connection.drive(self.core.resume(number, requests.One(transaction), timeout))
+        """Asks again for the result of a request that ended without an answer. The content must be the same. It gets
+        the stored result, waits for it, or runs for the first time. Raises FailedPreconditionError if the number cannot
+        be resumed: it was refused for good, or more than 1,024 requests were sent after it."""
+        return self.connection.drive(self.core.resume_one(number, transaction, timeout))
 
     def resume_many(self, number: int, transactions: Sequence[Transaction], *, timeout: Optional[float] = None,
                     progress: Optional[Progress] = None) -> Results:
@@ -137,7 +137,8 @@ class Session:
         return self.connection.drive(self.core.put(key, value, timeout))
 
     def add(self, key: KeyLike, delta: Operand, *, timeout: Optional[float] = None) -> int:
-        """Adds to the integer of a key, and returns the sum. Raises NotCommittedError for bytes, and for an overflow."""
+        """Adds to the integer of a key, and returns the sum. Raises NotCommittedError for bytes, and for an
+        overflow."""
         return self.connection.drive(self.core.add(key, delta, timeout))
 
     def delete(self, *keys: KeyLike, timeout: Optional[float] = None) -> Optional[int]:
@@ -145,46 +146,33 @@ class Session:
         return self.connection.drive(self.core.delete(keys, timeout))
 
     def transaction(self) -> Interactive:
-        """An interactive transaction. Used with `with`, it commits at the end of the block, and raises ConflictError after a conflict.
-        It is tried once: run() tries again."""
-        return Interactive(self)
+        """An interactive transaction. Used with `with`, it commits at the end of the block, and raises ConflictError
+        after a conflict. It is tried once: run() tries again."""
+        return Interactive(self.connection, self.caller, lambda: self.core)
 
     def run(self, function: Callable[[Interactive], T], *, attempts_max: int = ATTEMPTS_MAX) -> T:
-        """Calls the function with an interactive transaction, commits, and returns what the function has returned. After a conflict it
-        waits for a moment, and calls the function again. An exception of the function ends it, and nothing is written. Raises
-        ConflictError after attempts_max conflicts."""
-        backoff = Backoff(self.caller.options)
-        for attempt in range(1, attempts_max + 1):
-            transaction = self.transaction()
-            try:
-                with transaction:
-                    answer = function(transaction)
-                return answer
-            except ConflictError as conflict:
-                if attempt == attempts_max:
-                    raise ConflictError(conflict.key, attempt) from None
-            self.connection.drive(_pause(backoff.next()))
-        raise ValueError("attempts_max must be at least 1")
+        """Calls the function with an interactive transaction, commits, and returns what the function has returned.
+        After a conflict it waits for a moment, and calls the function again. An exception of the function ends it, and
+        nothing is written. Raises ConflictError after attempts_max conflicts."""
+        return run(self.connection, self.caller, self.transaction, function, attempts_max)
 
     def transactional(self, function: Callable[..., T]) -> Callable[..., T]:
-        """A decorator. The function gets an interactive transaction as its first argument, and each call of it goes through run()."""
-        @functools.wraps(function)
-        def run(*arguments: Any, **named: Any) -> T:
-            return self.run(lambda transaction: function(transaction, *arguments, **named))
-        return run
+        """A decorator. The function gets an interactive transaction as its first argument, and each call of it goes
+        through run()."""
+        return transactional(self.run, function)
 
     def known_requests(self) -> List[KnownRequest]:
         """Asks again what has become of the requests that nobody has acknowledged. Only in a session from attach()."""
         return self.connection.drive(self.core.known_requests())
 
     def acknowledge_through(self, number: int) -> None:
-        """Nothing more is needed of the requests that earlier holders have left open, up to this number. The server may then drop their
-        results. It happens by itself after 1,024 further requests."""
+        """Nothing more is needed of the requests that earlier holders have left open, up to this number. The server may
+        then drop their results. It happens by itself after 1,024 further requests."""
         self.core.numbers.acknowledge_through(number)
 
     def close(self, *, keep_open: bool = False) -> None:
-        """Ends the session. `keep_open`: it stays open on the server until its lease ends, so that another client can attach to it.
-        It does not wait for requests of other threads."""
+        """Ends the session. `keep_open`: it stays open on the server until its lease ends, so that another client can
+        attach to it. It does not wait for requests of other threads."""
         if self._stopped.is_set():
             return
         self._stopped.set()
@@ -199,7 +187,7 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _send(self, sending: requests.Sending, timeout: Optional[float], traceparent: Optional[str] = None) -> Any:
+    def _send(self, sending: requests.Sending[T], timeout: Optional[float], traceparent: Optional[str] = None) -> T:
         return self.connection.drive(self.core.send(self.core.begin(), sending, timeout, trace_metadata(traceparent)))
 
     def _renew(self) -> None:
@@ -215,10 +203,10 @@ class AttachedSession(Session):
     incarnation           of the database, as 32 hexadecimal digits
     """
 
-    def __init__(self, connection: Connection, core: SessionCore, answer: Any, requests_known: List[KnownRequest]) -> None:
+    def __init__(self, connection: Connection, core: SessionCore, answer: Any, known: List[KnownRequest]) -> None:
         super().__init__(connection, core)
         self.acknowledged_through: int = answer.acknowledged_through
-        self.requests = requests_known
+        self.requests = known
         self.frozen: bool = answer.frozen
         self.incarnation: str = answer.incarnation.hex()
 
@@ -226,6 +214,3 @@ class AttachedSession(Session):
         """The state of any number, as of the attach. DECIDED and NOT_KNOWN are final."""
         return state_of(self.acknowledged_through, self.requests, number)
 
-
-def _pause(seconds: float) -> Steps[None]:
-    yield Pause(seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, Tuple
 
 from kilokv.v1 import kilokv_pb2 as pb
 
@@ -45,7 +45,8 @@ class ServerStatus:
     memory: List[MemoryOwner]
 
 
-class ParkedTransaction(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class ParkedTransaction:
     """A transaction that waits on the server."""
     id: int              # for cancel_parked()
     session: str         # the first 8 hexadecimal digits of its id; empty: no session
@@ -59,7 +60,8 @@ class ParkedTransaction(NamedTuple):
     client: str          # such as ipv4:127.0.0.1:40000 or user:alice
 
 
-class OpenSession(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class OpenSession:
     """An open session of the server."""
     id: str              # the first 8 hexadecimal digits
     user: str            # who opened it; empty: opened without a login
@@ -97,12 +99,13 @@ def status_of(message: Any) -> ServerStatus:
 
 def parked_of(message: Any) -> ParkedTransaction:
     return ParkedTransaction(message.id, message.session.hex(), message.request, message.index, message.guard,
-                             message.guard_key, message.admitted_batch, message.deadline_us, message.since_us, message.client)
+                             message.guard_key, message.admitted_batch, message.deadline_us, message.since_us,
+                             message.client)
 
 
 def sessions_of(message: Any) -> Tuple[List[OpenSession], int]:
     """The sessions of the list, and how many there are."""
     found = [OpenSession(info.id, info.user, info.lease_us / 1e6, info.lease_left_us / 1e6, info.holder,
-                         info.acknowledged_through, info.requests, info.requests_in_flight, info.uploads, info.stored_bytes,
-                         info.reserved_bytes) for info in message.sessions]
+                         info.acknowledged_through, info.requests, info.requests_in_flight, info.uploads,
+                         info.stored_bytes, info.reserved_bytes) for info in message.sessions]
     return found, message.count

@@ -7,9 +7,9 @@
     result = session.execute(transfer)
     result.committed, result[left]
 
-A method that reads returns a handle. It names the read in the result, and it can be the operand of a later operation of the
-same list. All other methods return what they were called on, so that calls can be joined. `otherwise` is the list of
-else-operations.
+A method that reads returns a handle. It names the read in the result, and it can be the operand of a later operation of
+the same list. All other methods return what they were called on, so that calls can be joined. `otherwise` is the list
+of else-operations.
 
 A transaction may be sent many times. It belongs to one thread while it is built.
 """
@@ -45,7 +45,8 @@ _COMPARE = {"==": pb.GUARD_KIND_EQUAL, "!=": pb.GUARD_KIND_NOT_EQUAL, "<": pb.GU
 
 
 class Get:
-    """The read of a get(). As an operand it stands for the value that was read, and with a minus for the negated value."""
+    """The read of a get(). As an operand it stands for the value that was read, and with a minus for the negated
+    value."""
     __slots__ = ("operations", "index", "negated")
 
     def __init__(self, operations: "Operations", index: int, negated: bool = False) -> None:
@@ -99,8 +100,8 @@ class Operations:
         return self
 
     def range_get(self, start: KeyLike, end: KeyLike, limit: int, *, reverse: bool = False) -> RangeGet:
-        """Reads the first `limit` pairs of [start, end), or in reverse the last ones, from the last key to the first. An
-        empty end: the range has no upper bound."""
+        """Reads the first `limit` pairs of [start, end), or in reverse the last ones, from the last key to the first.
+        An empty end: the range has no upper bound."""
         kind = pb.OPERATION_KIND_RANGE_GET_REVERSE if reverse else pb.OPERATION_KIND_RANGE_GET
         self._add_range(kind, start, end, limit)
         return RangeGet(self, len(self._operations) - 1)
@@ -152,7 +153,7 @@ class Transaction(Operations):
     @property
     def wait_seconds(self) -> float:
         """How long the transaction may wait on the server for others."""
-        return self.message.wait_timeout_us / 1e6 if self._waits else 0.0
+        return float(self.message.wait_timeout_us) / 1e6 if self._waits else 0.0
 
     def guard(self, key: KeyLike, compare: str, value: Optional[int] = None, *, other: Optional[KeyLike] = None,
               on_false: OnFalse = FAIL) -> "Transaction":
@@ -203,8 +204,8 @@ class Transaction(Operations):
         return self
 
     def guard_time_before(self, time_us: Optional[int] = None, *, key: Optional[KeyLike] = None) -> "Transaction":
-        """The stamp of the batch is less than a time: a constant in microseconds since the Unix epoch, or the integer of a
-        key, where an absent key counts as 0. This guard cannot wait, because time alone never makes it true."""
+        """The stamp of the batch is less than a time: a constant in microseconds since the Unix epoch, or the integer
+        of a key, where an absent key counts as 0. This guard cannot wait, because time alone never makes it true."""
         return self._guard_time(pb.GUARD_KIND_TIME_BEFORE, time_us, key, FAIL)
 
     def guard_time_after(self, time_us: Optional[int] = None, *, key: Optional[KeyLike] = None,
@@ -218,7 +219,8 @@ class Transaction(Operations):
             return self.message.guards.add(kind=kind, on_false=on_false)
         return self.message.guards.add(kind=kind, on_false=on_false, key=to_key(key))
 
-    def _guard_time(self, kind: int, time_us: Optional[int], key: Optional[KeyLike], on_false: OnFalse) -> "Transaction":
+    def _guard_time(self, kind: int, time_us: Optional[int], key: Optional[KeyLike],
+                    on_false: OnFalse) -> "Transaction":
         if (time_us is None) == (key is None):
             raise ValueError("a guard of time has either a time or a key")
         guard = self._guard(kind, key, on_false)

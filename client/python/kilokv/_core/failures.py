@@ -36,8 +36,8 @@ def _with_detail(code: int, message: str, detail: Any) -> errors.Error:
         kind = of_reason
     # With these codes the server can also end a call that runs, because its client may make no calls any more.
     ends_calls = issubclass(kind, (errors.PermissionDeniedError, errors.UnauthenticatedError))
-    return kind(message, reason=reason, field=detail.field, limit=detail.limit, actual=detail.actual, setting=detail.setting,
-                retry_after=detail.retry_after_us / 1e6, not_run=detail.not_run,
+    return kind(message, reason=reason, field=detail.field, limit=detail.limit, actual=detail.actual,
+                setting=detail.setting, retry_after=detail.retry_after_us / 1e6, not_run=detail.not_run,
                 may_have_run=ends_calls and not detail.not_run)
 
 
@@ -48,7 +48,7 @@ def _class_of(code: int) -> type[errors.Error]:
 def _reason_name(reason: int) -> str:
     """Such as QUEUE_FULL. Empty: the server named none, or it is newer and its reason is not known here."""
     value = pb.ErrorReason.DESCRIPTOR.values_by_number.get(reason)
-    return "" if value is None or reason == 0 else value.name[len(_REASON_PREFIX):]
+    return "" if value is None or reason == 0 else str(value.name)[len(_REASON_PREFIX):]
 
 
 def _of_transport(code: int, details: str, where: str, endpoint: str) -> errors.Error:

@@ -1,16 +1,17 @@
-"""Interactive transactions: reads are kept with their versions, and writes are buffered. A commit sends one transaction, with
-a guard for everything that was read."""
+"""Interactive transactions: reads are kept with their versions, and writes are buffered. A commit sends one
+transaction, with a guard for everything that was read."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from kilokv import errors
 from kilokv._core import reads
-from kilokv._core.retry import Caller
+from kilokv._core.retry import Backoff, Caller
 from kilokv._core.session import SessionCore
-from kilokv._core.steps import Steps
-from kilokv.results import Outcome, Pair, Result
+from kilokv._core.steps import Pause, Steps
+from kilokv.options import ClientOptions
+from kilokv.results import Outcome, Pair, Position, Result
 from kilokv.transaction import Transaction
 from kilokv.values import Value
 
@@ -84,14 +85,15 @@ class InteractiveCore:
         if self.ended:
             raise errors.FailedPreconditionError("the interactive transaction has ended", not_run=True)
 
-    def _read_range(self, start: bytes, end: bytes, reverse: bool, limit: Optional[int]) -> Steps[Tuple[List[Pair], Any]]:
+    def _read_range(self, start: bytes, end: bytes, reverse: bool,
+                    limit: Optional[int]) -> Steps[Tuple[List[Pair], Position]]:
         cursor = reads.ScanCursor(start, end, reverse=reverse, limit=limit, page_pairs=0, boundary=0)
         pairs: List[Pair] = []
         while cursor.more:
             pairs += yield from cursor.next_page(self._caller, None)
         if cursor.holds_boundary:
             yield from cursor.give_up(self._caller)
-        return pairs, cursor.position
+        return pairs, cursor.known_position()
 
     def _merge(self, pairs: Sequence[Pair], start: bytes, end: bytes) -> List[Pair]:
         """The pairs of a scan with the buffered writes, in key order."""
@@ -118,6 +120,23 @@ class InteractiveCore:
             else:
                 transaction.put(key, value)
         return transaction, [*self._reads, *(known.start for known in self._ranges)]
+
+
+class Conflicts:
+    """Counts the conflicts of a transaction that is tried again and again."""
+
+    def __init__(self, options: ClientOptions, attempts_max: int) -> None:
+        if attempts_max < 1:
+            raise ValueError("attempts_max must be at least 1")
+        self._backoff = Backoff(options)
+        self._attempts, self._max = 0, attempts_max
+
+    def pause(self, conflict: errors.ConflictError) -> Steps[None]:
+        """Waits before the next try. Raises ConflictError if there is none."""
+        self._attempts += 1
+        if self._attempts == self._max:
+            raise errors.ConflictError(conflict.key, self._attempts)
+        yield Pause(self._backoff.next())
 
 
 def _is_in(key: bytes, start: bytes, end: bytes) -> bool:

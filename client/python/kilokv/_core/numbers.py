@@ -1,9 +1,9 @@
 """The numbers of the requests of a session, and what of them is acknowledged.
 
 A number is acknowledged when the program has its results, and all lower numbers are acknowledged. So a request that is
-still open holds back those after it. A number that ended without an answer, and may have run, stays open for the next 1,024
-requests, so that it can be resumed. The numbers that earlier holders of the session have left open stay open until
-acknowledge_through(), or for 1,024 requests, too.
+still open holds back those after it. A number that ended without an answer, and may have run, stays open for the next
+1,024 requests, so that it can be resumed. The numbers that earlier holders of the session have left open stay open
+until acknowledge_through(), or for 1,024 requests, too.
 
 Thread safety: any thread. The lock is held for moments only.
 """
@@ -50,9 +50,11 @@ class Numbers:
             return number
 
     def take_again(self, number: int) -> int:
-        """Resumes a request. Returns how often it was sent before. Raises FailedPreconditionError if it cannot be resumed."""
+        """Resumes a request. Returns how often it was sent before. Raises FailedPreconditionError if it cannot be
+        resumed."""
         with self._lock:
-            if not (self._acknowledged_through < number < self._next) or number in self._open or number in self._ended_beyond:
+            known = self._acknowledged_through < number < self._next
+            if not known or number in self._open or number in self._ended_beyond:
                 raise errors.FailedPreconditionError(
                     f"request {number} cannot be resumed: it is in flight, new, or ended for good", not_run=True)
             self._given_up.discard(number)
@@ -60,7 +62,8 @@ class Numbers:
             return self._attempts.get(number, 0)
 
     def ended(self, number: int, attempts: int, can_go_on: bool, uploaded: bool = False) -> None:
-        """A request is not in flight any more. `can_go_on`: it may be resumed. `uploaded`: it was sent with an upload."""
+        """A request is not in flight any more. `can_go_on`: it may be resumed. `uploaded`: it was sent with an
+        upload."""
         with self._lock:
             self._open.discard(number)
             self._attempts[number] = attempts
@@ -68,7 +71,8 @@ class Numbers:
             if len(self._attempts) > ATTEMPTS_KEPT:
                 oldest, _ = self._attempts.popitem(last=False)
                 del self._uploaded[oldest]
-            if not can_go_on and number == self._acknowledged_through + 1 and not self._given_up and not self._ended_beyond:
+            is_next = number == self._acknowledged_through + 1
+            if is_next and not (can_go_on or self._given_up or self._ended_beyond):
                 self._acknowledged_through = number  # the usual case
                 return
             (self._given_up if can_go_on else self._ended_beyond).add(number)
@@ -96,7 +100,8 @@ class Numbers:
             self._ended_beyond.discard(self._acknowledged_through)
 
     def _let_go_of_inherited(self, through: int) -> None:
-        """Earlier holders may have left out numbers. So all go together, up to the first one that is in flight again."""
+        """Earlier holders may have left out numbers. So all go together, up to the first one that is in flight
+        again."""
         through = min([through, self._inherited_through, *(number - 1 for number in self._open)])
         if through <= self._acknowledged_through:
             return

@@ -1,5 +1,5 @@
-"""Commits with large read sets. Guards of versions at the begin of a transaction are uploaded in chunks, under the number of
-the request. Then the rest is sent, and the server joins both to one transaction."""
+"""Commits with large read sets. Guards of versions at the begin of a transaction are uploaded in chunks, under the
+number of the request. Then the rest is sent, and the server joins both to one transaction."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def needs_upload(transaction: Transaction) -> bool:
 
 
 class Upload:
-    """One commit with its upload. `attempts` counts the sendings of the commit. `may_have_run`: one of them may have run."""
+    """One commit with its upload. `attempts` counts the sendings of the commit. `may_have_run`: one of them may have
+    run."""
 
     def __init__(self, session: "SessionCore", transaction: Transaction, number: int, attempts: int, deadline: float,
                  metadata: Metadata, may_have_run: bool) -> None:

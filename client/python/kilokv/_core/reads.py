@@ -16,15 +16,16 @@ _PAGE_MAX = (1 << 32) - 1
 
 def get(caller: Caller, keys: Sequence[bytes], timeout: Optional[float], metadata: Metadata = ()) -> Steps[Reads]:
     """Reads all keys as of one moment."""
-    answer = yield from caller.call("Get", pb.GetRequest(keys=keys), caller.deadline(timeout), Retry.ALWAYS, metadata=metadata)
+    request = pb.GetRequest(keys=keys)
+    answer = yield from caller.call("Get", request, caller.deadline(timeout), Retry.ALWAYS, metadata=metadata)
     if len(answer.reads) != len(keys):
         raise errors.InternalError("the server answered a get without all of its reads")
     return Reads(answer)
 
 
 def get_in_parts(caller: Caller, keys: Sequence[bytes], timeout: Optional[float]) -> Steps[List[Read]]:
-    """Reads any number of keys, each part as of one moment. If the values do not fit in one answer, it reads half as many
-    keys at a time."""
+    """Reads any number of keys, each part as of one moment. If the values do not fit in one answer, it reads half as
+    many keys at a time."""
     at_once = _KEYS_AT_ONCE
     reads: List[Read] = []
     while len(reads) < len(keys):
@@ -47,7 +48,8 @@ class ScanCursor:
     boundary    0: the newest one; otherwise that of a scan that is open
     """
 
-    def __init__(self, start: bytes, end: bytes, *, reverse: bool, limit: Optional[int], page_pairs: int, boundary: int) -> None:
+    def __init__(self, start: bytes, end: bytes, *, reverse: bool, limit: Optional[int], page_pairs: int,
+                 boundary: int) -> None:
         if limit is not None and limit < 1:
             raise ValueError(f"the limit of a scan is {limit}; at least 1 is needed")
         self._request = pb.ScanRequest(boundary=boundary, keep_boundary=True, reverse=reverse)
@@ -57,6 +59,12 @@ class ScanCursor:
         self._left = limit
         self.more = True
         self.position: Optional[Position] = None
+
+    def known_position(self) -> Position:
+        """Raises ValueError before the first page is read."""
+        if self.position is None:
+            raise ValueError("the scan has read no page yet")
+        return self.position
 
     def next_page(self, caller: Caller, timeout: Optional[float]) -> Steps[List[Pair]]:
         """The pairs of the next page. It may have none although there are more."""
@@ -102,8 +110,8 @@ class ScanCursor:
         return bool(self._request.reader)
 
     def give_up(self, caller: Caller) -> Steps[None]:
-        """Gives up the boundary that the server keeps for the next page: reads one more page, and does not ask to keep it. If
-        the call fails, the server drops the boundary when it is too old."""
+        """Gives up the boundary that the server keeps for the next page: reads one more page, and does not ask to keep
+        it. If the call fails, the server drops the boundary when it is too old."""
         self._request.keep_boundary, self._request.limit = False, 1
         try:
             yield from self._read(caller, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Protocol, Sequence
+from typing import Any, Callable, Generic, List, Optional, Sequence, TypeVar
 
 from kilokv import errors
 from kilokv._core.retry import Caller, Retry
@@ -12,26 +12,33 @@ from kilokv.transaction import Transaction
 from kilokv.v1 import kilokv_pb2 as pb
 
 
-class Sending(Protocol):
+R = TypeVar("R")
+
+
+class Sending(Generic[R]):
     """A request that can be sent, also several times.
 
     method        name of the call
     message       the message, with a field `id`
-    take          gets each message of a stream of answers; None: the call has one answer, which it returns
     wait_seconds  how long its transactions may wait on the server
     """
     method: str
     message: Any
-    take: Optional[Callable[[Any], None]]
     wait_seconds: float
 
-    def results(self, answer: Any, number: int, attempts: int) -> Any: ...
+    @property
+    def take(self) -> Optional[Callable[[Any], None]]:
+        """Gets each message of a stream of answers. None: the call has one answer."""
+        return None
+
+    def results(self, answer: Any, number: int, attempts: int) -> R:
+        """What the user gets. `answer`: of a call that has one."""
+        raise NotImplementedError
 
 
-class One:
+class One(Sending[Result]):
     """One transaction."""
     method = "Execute"
-    take = None
 
     def __init__(self, transaction: Transaction, detached: bool = False) -> None:
         self.transaction = transaction
@@ -42,8 +49,9 @@ class One:
         return Result(answer.result, self.transaction, number, attempts)
 
 
-class Many:
-    """Many transactions as one request. They are answered as they finish: `progress(index, result)` is called for each, once."""
+class Many(Sending[Results]):
+    """Many transactions as one request. They are answered as they finish: `progress(index, result)` is called for each,
+    once."""
     method = "ExecuteBatch"
 
     def __init__(self, transactions: Sequence[Transaction], progress: Optional[Callable[[int, Result], None]] = None,
@@ -57,11 +65,15 @@ class Many:
         self.message.rows.transactions.extend(transaction.message for transaction in transactions)
         self.wait_seconds = max(transaction.wait_seconds for transaction in transactions)
 
-    def take(self, answer: Any) -> None:
+    @property
+    def take(self) -> Callable[[Any], None]:
+        return self._take
+
+    def _take(self, answer: Any) -> None:
         for message in answer.rows.results:
             index = message.index
             if index >= len(self._found):
-                raise errors.InternalError(f"the server answered transaction {index} of a request of {len(self._found)}")
+                raise errors.InternalError(f"the server answered transaction {index} of {len(self._found)}")
             if self._found[index] is not None:
                 continue  # of an earlier sending
             result = Result(message, self._transactions[index])
@@ -78,7 +90,7 @@ class Many:
         return Results(found, number, attempts)
 
 
-def execute(caller: Caller, sending: Sending, timeout: Optional[float], metadata: Metadata = ()) -> Steps[Any]:
+def execute(caller: Caller, sending: Sending[R], timeout: Optional[float], metadata: Metadata = ()) -> Steps[R]:
     """Executes without a session. A request that may have run is never sent again."""
     attempts = 0
 
@@ -103,7 +115,8 @@ def cancel_request(caller: Caller, session: bytes, number: int, index: Optional[
     return (yield from _cancel(caller, pb.CancelRequest(transactions=target)))
 
 
-def cancel_parked(caller: Caller, parked_id: Optional[int], client: str, prefix: bytes, older_than: float) -> Steps[int]:
+def cancel_parked(caller: Caller, parked_id: Optional[int], client: str, prefix: bytes,
+                  older_than: float) -> Steps[int]:
     """Cancels one parked transaction, or all for which the given conditions hold."""
     if parked_id is not None:
         if client or prefix or older_than:

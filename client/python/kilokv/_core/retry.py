@@ -20,8 +20,8 @@ class Retry(enum.Enum):
 
 
 class Backoff:
-    """The delays between retries. The bound doubles from the least to the greatest delay. Each delay is drawn from the upper
-    half below its bound."""
+    """The delays between retries. The bound doubles from the least to the greatest delay. Each delay is drawn from the
+    upper half below its bound."""
 
     def __init__(self, options: ClientOptions) -> None:
         self._bound, self._max = options.backoff_min, options.backoff_max
@@ -49,8 +49,8 @@ def may_retry(error: errors.Error, retry: Retry) -> bool:
 
 
 class Caller:
-    """Makes calls with retries. It knows whether the server was ever reached: before that, a refused connection ends the call
-    at once, unless wait_for_server has time left."""
+    """Makes calls with retries. It knows whether the server was ever reached: before that, a refused connection ends
+    the call at once, unless wait_for_server has time left."""
 
     def __init__(self, options: ClientOptions) -> None:
         self.options = options
@@ -58,8 +58,8 @@ class Caller:
         self._wait_until = time.monotonic() + options.wait_for_server
 
     def deadline(self, timeout: Optional[float], wait: float = 0.0) -> float:
-        """`wait`: how long transactions may wait on the server; it is added to the default timeout. So is the time that the
-        first call may wait for the server."""
+        """`wait`: how long transactions may wait on the server; it is added to the default timeout. So is the time that
+        the first call may wait for the server."""
         now = time.monotonic()
         if timeout is not None:
             return now + timeout
@@ -68,8 +68,8 @@ class Caller:
 
     def call(self, method: str, request: Any, deadline: float, retry: Retry, *, metadata: Metadata = (),
              take: Optional[Callable[[Any], None]] = None, attempt: Optional[Callable[[], None]] = None) -> Steps[Any]:
-        """`attempt` is called before each try, and may end the call by an Error. The error is that of the last try that says more than that the time is over.
-        If a try before it may have run, the error says so."""
+        """`attempt` is called before each try, and may end the call by an Error. The error is that of the last try that
+        says more than that the time is over. If a try before it may have run, the error says so."""
         backoff: Optional[Backoff] = None
         last: Optional[errors.Error] = None
         may_have_run = False
@@ -77,7 +77,8 @@ class Caller:
             try:
                 if attempt is not None:
                     attempt()
-                answer = yield Call(method, request, deadline, take, isinstance(last, errors.UnavailableError), metadata)
+                was_lost = isinstance(last, errors.UnavailableError)
+                answer = yield Call(method, request, deadline, take, wait_for_ready=was_lost, metadata=metadata)
                 self._reached = True
                 return answer
             except errors.Error as caught:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple, TypeVar
 
 from kilokv import errors
 from kilokv._core import requests
@@ -22,8 +22,10 @@ _CLOSE_TIMEOUT = 1.0
 _RENEWAL_MIN = 0.1  # seconds
 # More transactions than any server accepts in a request. A list that says so is wrong, and would take much memory.
 _TRANSACTIONS_MAX = 1 << 24
-_STATES = {pb.KnownRequest.STATE_DECIDED: RequestState.DECIDED, pb.KnownRequest.STATE_PARTLY_DECIDED: RequestState.PARTLY_DECIDED,
+_STATES = {pb.KnownRequest.STATE_DECIDED: RequestState.DECIDED,
+           pb.KnownRequest.STATE_PARTLY_DECIDED: RequestState.PARTLY_DECIDED,
            pb.KnownRequest.STATE_PARKED: RequestState.PARKED}
+R = TypeVar("R")
 
 
 class SessionCore:
@@ -49,15 +51,16 @@ class SessionCore:
     # Requests.
 
     def begin(self, number: Optional[int] = None) -> Tuple[int, int]:
-        """The number of a request, and how often it was sent before. With a number, it resumes this one. Each begin() needs
-        a send() after it."""
+        """The number of a request, and how often it was sent before. With a number, it resumes this one. Each begin()
+        needs a send() after it."""
         if self.ended is not None:
             raise self._ended_error()
         return (self.numbers.take(), 0) if number is None else (number, self.numbers.take_again(number))
 
-    def send(self, begun: Tuple[int, int], sending: requests.Sending, timeout: Optional[float], metadata: Metadata = (),
-             resumed: bool = False) -> Steps[Any]:
-        """Sends a request until it is answered, refused, or its time is over. `resumed`: an earlier sending may have run."""
+    def send(self, begun: Tuple[int, int], sending: requests.Sending[R], timeout: Optional[float],
+             metadata: Metadata = (), resumed: bool = False) -> Steps[R]:
+        """Sends a request until it is answered, refused, or its time is over. `resumed`: an earlier sending may have
+        run."""
         number, attempts = begun
         can_go_on = True  # if the caller gives up, such as by a cancelled task
         message = sending.message
@@ -96,15 +99,17 @@ class SessionCore:
                 raise
         return (yield from self.commit_with_upload(transaction, timeout, metadata))
 
-    def resume(self, number: int, sending: requests.Sending, timeout: Optional[float],
-               metadata: Metadata = ()) -> Steps[Any]:
+    def resume(self, number: int, sending: requests.Sending[R], timeout: Optional[float]) -> Steps[R]:
         """Asks again for a request. The content must be the same."""
-        if isinstance(sending, requests.One):
-            # How an earlier holder has sent a number is not known. It has decided as this client does.
-            inherits = self.numbers.inherits(number)
-            if needs_upload(sending.transaction) if inherits else self.numbers.was_uploaded(number):
-                return (yield from self.commit_with_upload(sending.transaction, timeout, metadata, number))
-        return (yield from self.send(self.begin(number), sending, timeout, metadata, resumed=True))
+        return (yield from self.send(self.begin(number), sending, timeout, resumed=True))
+
+    def resume_one(self, number: int, transaction: Transaction, timeout: Optional[float]) -> Steps[Result]:
+        """resume() for a transaction that may have been sent with an upload. How an earlier holder has sent a number is
+        not known. It has decided as this client does."""
+        uploaded = needs_upload(transaction) if self.numbers.inherits(number) else self.numbers.was_uploaded(number)
+        if uploaded:
+            return (yield from self.commit_with_upload(transaction, timeout, number=number))
+        return (yield from self.resume(number, requests.One(transaction), timeout))
 
     def commit_with_upload(self, transaction: Transaction, timeout: Optional[float], metadata: Metadata = (),
                            number: Optional[int] = None) -> Steps[Result]:
@@ -145,14 +150,20 @@ class SessionCore:
     def put(self, key: KeyLike, value: Operand, timeout: Optional[float]) -> Steps[int]:
         """Returns the version."""
         result = yield from self.execute(Transaction().put(key, value), timeout)
-        return int(result.check().version)
+        version = result.check().version
+        if version is None:
+            raise errors.InternalError("the server committed a put without a version")
+        return version
 
     def add(self, key: KeyLike, delta: Operand, timeout: Optional[float]) -> Steps[int]:
         """Returns the sum."""
         transaction = Transaction().add(key, delta)
         total = transaction.get(key)
         result = yield from self.execute(transaction, timeout)
-        return int(result.check()[total])
+        value = result.check()[total]
+        if not isinstance(value, int):
+            raise errors.InternalError("the server answered an add without its sum")
+        return value
 
     def delete(self, keys: Sequence[KeyLike], timeout: Optional[float]) -> Steps[Optional[int]]:
         """Deletes all keys in one transaction. Returns the version; None: all were absent."""
@@ -199,9 +210,10 @@ class SessionCore:
 
     def known_requests(self) -> Steps[List[KnownRequest]]:
         if self.holder == 0:
-            raise errors.FailedPreconditionError("this client has opened the session and knows its requests: only a client "
-                                                 "that has attached can ask for them", not_run=True)
-        _, known = yield from _list_requests(self.caller, pb.AttachSessionRequest(session=self.session, holder=self.holder))
+            raise errors.FailedPreconditionError("this client has opened the session and knows its requests: only a "
+                                                 "client that has attached can ask for them", not_run=True)
+        request = pb.AttachSessionRequest(session=self.session, holder=self.holder)
+        _, known = yield from _list_requests(self.caller, request)
         return known
 
 
@@ -254,8 +266,8 @@ def _add_known(message: Any, known: List[KnownRequest]) -> None:
             raise _contradiction()
         results[result.index] = Result(result, None, message.number, 0)
     state = _STATES.get(message.state, RequestState.QUEUED)  # this one says least
-    known.append(KnownRequest(message.number, state, message.transactions, message.decided, message.parked, message.queued,
-                              results))
+    known.append(KnownRequest(message.number, state, message.transactions, message.decided, message.parked,
+                              message.queued, results))
 
 
 def _contradiction() -> errors.Error:

@@ -1,6 +1,7 @@
 """The steps that a generator yields, and what a client must do for each.
 
-Call   makes a call of gRPC, and sends its answer back. A failure is thrown into the generator as an Error (failures.py).
+Call   makes a call of gRPC, and sends its answer back. A failure is thrown into the generator as an Error
+       (failures.py).
 Pause  waits.
 """
 

@@ -1,0 +1,96 @@
+"""The connections of a client for asyncio, and how it performs the steps of its calls."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from typing import Any, Iterator, List, Optional, TypeVar
+
+import grpc
+
+from kilokv import errors
+from kilokv._core.failures import error_of_call
+from kilokv._core.steps import Call, Pause, Steps
+from kilokv._core.stub import columns_method
+from kilokv.connection import channel_credentials
+from kilokv.options import ClientOptions
+from kilokv.v1 import kilokv_pb2_grpc
+
+T = TypeVar("T")
+
+
+class Connection:
+    """Belongs to one event loop: the one that makes the first call."""
+
+    def __init__(self, options: ClientOptions) -> None:
+        self._options = options
+        self._credentials = channel_credentials(options)
+        self._channels: List[Any] = []
+        self._stubs: Optional[Iterator[Any]] = None
+        self.closed = False
+
+    async def close(self) -> None:
+        """Ends all calls."""
+        self.closed = True
+        for channel in self._channels:
+            await channel.close()
+
+    async def drive(self, steps: Steps[T]) -> T:
+        """Performs the steps, and returns what they return."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    answer = await self._perform(step)
+                except errors.Error as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        finally:
+            steps.close()
+
+    async def _perform(self, step: object) -> Any:
+        if self.closed:
+            raise errors.ClosedError("the client was closed", not_run=True)
+        if isinstance(step, Call):
+            return await self._call(step)
+        assert isinstance(step, Pause)
+        await asyncio.sleep(step.seconds)
+        return None
+
+    async def _call(self, call: Call) -> Any:
+        method = getattr(next(self._stubs or self._connect()), call.method)
+        metadata = self._options.metadata + call.metadata
+        try:
+            answer = method(call.request, timeout=max(call.deadline - time.monotonic(), 0), metadata=metadata or None,
+                            wait_for_ready=call.wait_for_ready or None)
+            if call.take is None:
+                return await answer
+            async for message in answer:
+                call.take(message)
+            return None
+        except grpc.RpcError as error:
+            raise error_of_call(error.code().value[0], error.details() or "", error.trailing_metadata(), call.method,
+                                self._options.endpoint) from None
+        except asyncio.CancelledError:
+            if not self.closed:
+                raise
+            raise errors.ClosedError("the client was closed", may_have_run=True) from None
+
+    def _connect(self) -> Iterator[Any]:
+        arguments = self._options.channel_arguments()
+        stubs = []
+        for _ in range(self._options.connections):
+            if self._credentials is None:
+                channel = grpc.aio.insecure_channel(self._options.endpoint, arguments)
+            else:
+                channel = grpc.aio.secure_channel(self._options.endpoint, self._credentials, arguments)
+            stub = kilokv_pb2_grpc.KiloKVStub(channel)
+            stub.ExecuteColumns = columns_method(channel)
+            self._channels.append(channel)
+            stubs.append(stub)
+        self._stubs = itertools.cycle(stubs)
+        return self._stubs
