@@ -116,23 +116,21 @@ class Operations:
         _set_range(operation.range, start, end)
 
     def _write(self, kind: int, key: KeyLike, operand: Operand) -> None:
-        message = pb.Operand()
+        name: str
+        content: Union[int, bytes]
         if isinstance(operand, (bytes, bytearray)):
-            message.bytes = bytes(operand)
+            name, content = "bytes", bytes(operand)
         elif isinstance(operand, Get):
             if operand.operations is not self:
                 raise ValueError("an operand must be a get() of the same list of the same transaction")
-            if operand.negated:
-                message.get_negated = operand.index
-            else:
-                message.get = operand.index
+            name, content = "get_negated" if operand.negated else "get", operand.index
         elif isinstance(operand, ServerOperand):
-            setattr(message, operand.value, True)
+            name, content = operand.value, True
         elif isinstance(operand, str):
             raise TypeError("a value is an int or bytes, not str: encode it")
         else:
-            message.integer = to_integer(operand)
-        self._operations.add(kind=kind, key=to_key(key), operand=message)
+            name, content = "integer", to_integer(operand)
+        setattr(self._operations.add(kind=kind, key=to_key(key)).operand, name, content)
 
 
 class Transaction(Operations):
@@ -144,11 +142,23 @@ class Transaction(Operations):
     """
 
     def __init__(self, *, precedence: int = 0, wait_timeout: float = 0.0, expire_runs_else: bool = False) -> None:
-        self.message = pb.Transaction(precedence=precedence, expire_runs_else=expire_runs_else,
-                                      wait_timeout_us=to_microseconds(wait_timeout, "wait_timeout"))
+        self.message = pb.Transaction()
+        if precedence:
+            self.message.precedence = precedence
+        if wait_timeout:
+            self.message.wait_timeout_us = to_microseconds(wait_timeout, "wait_timeout")
+        if expire_runs_else:
+            self.message.expire_runs_else = True
         self._waits = False
+        self._otherwise: Optional[Operations] = None
         super().__init__(self.message.then)
-        self.otherwise = Operations(getattr(self.message, "else"))
+
+    @property
+    def otherwise(self) -> Operations:
+        """The list of else-operations."""
+        if self._otherwise is None:
+            self._otherwise = Operations(getattr(self.message, "else"))
+        return self._otherwise
 
     @property
     def wait_seconds(self) -> float:

@@ -28,9 +28,12 @@ def to_key(key: KeyLike) -> bytes:
 def to_integer(value: object) -> int:
     """The value as an int. Raises TypeError for what is no integer, and ValueError outside of the signed 64-bit
     range."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if type(value) is int:
+        integer = value
+    elif isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"an int is needed, not {type(value).__name__}")
-    integer = operator.index(value)  # integers of numpy, too
+    else:
+        integer = operator.index(value)  # such as an integer of numpy
     if not INTEGER_MIN <= integer <= INTEGER_MAX:
         raise ValueError(f"{integer} is outside of the signed 64-bit range")
     return integer

@@ -102,9 +102,10 @@ class Numbers:
     def _let_go_of_inherited(self, through: int) -> None:
         """Earlier holders may have left out numbers. So all go together, up to the first one that is in flight
         again."""
-        through = min([through, self._inherited_through, *(number - 1 for number in self._open)])
+        through = min(through, self._inherited_through)
         if through <= self._acknowledged_through:
             return
+        through = max(min([through, *(number - 1 for number in self._open)]), self._acknowledged_through)
         self._acknowledged_through = through
         self._given_up = {number for number in self._given_up if number > through}
         self._ended_beyond = {number for number in self._ended_beyond if number > through}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kilokv._core.session import SessionCore
 
 _GUARDS_MAX = 1024             # default of the server's --guards-max
+_FEW_GUARDS = 64               # they fit in one request, whatever their keys are
 _CHUNK_BYTES = 1 << 20         # about the bytes of one message
 _CHUNK_BYTES_MIN = 1 << 12     # smallest chunk, for a server with a lower limit
 _KEY_BYTES = 16                # most bytes of a key in a message, its own not counted
@@ -40,7 +41,7 @@ def uploadable_guards(transaction: Transaction) -> int:
 def needs_upload(transaction: Transaction) -> bool:
     """Whether the guards do not fit in one request."""
     guards = len(transaction.message.guards)
-    if guards <= _GUARDS_MAX and (guards == 0 or transaction.message.ByteSize() <= _CHUNK_BYTES):
+    if guards <= _FEW_GUARDS:
         return False
     uploadable = uploadable_guards(transaction)
     if uploadable == 0:

@@ -42,7 +42,9 @@ class One(Sending[Result]):
 
     def __init__(self, transaction: Transaction, detached: bool = False) -> None:
         self.transaction = transaction
-        self.message = pb.ExecuteRequest(transaction=transaction.message, detached=detached)
+        self.message = pb.ExecuteRequest(transaction=transaction.message)
+        if detached:
+            self.message.detached = True
         self.wait_seconds = transaction.wait_seconds
 
     def results(self, answer: Any, number: int, attempts: int) -> Result:

@@ -64,14 +64,15 @@ class SessionCore:
         number, attempts = begun
         can_go_on = True  # if the caller gives up, such as by a cancelled task
         message = sending.message
-        message.id.session, message.id.number, message.id.holder = self.session, number, self.holder
+        request_id = message.id
+        request_id.session, request_id.number, request_id.holder = self.session, number, self.holder
 
         def attempt() -> None:
             nonlocal attempts
             if self.ended is not None:
                 raise self._ended_error()
             attempts += 1
-            message.id.acknowledged_through = self.numbers.acknowledged_through
+            request_id.acknowledged_through = self.numbers.acknowledged_through
 
         try:
             deadline = self.caller.deadline(timeout, sending.wait_seconds)
