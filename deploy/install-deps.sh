@@ -18,6 +18,7 @@ build_packages=(
 package_packages=(dpkg-dev file)
 check_packages=(
   clang-format clang-tidy clang libclang-rt-14-dev strace procps spin curl openssl prometheus systemd lintian python3-yaml
+  python3-grpcio python3-protobuf python3-numpy python3-setuptools python3-wheel python3-pip python3-venv mypy
 )
 # Node may also come from elsewhere.
 if ! command -v node >/dev/null || ! command -v npm >/dev/null; then

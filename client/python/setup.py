@@ -18,7 +18,7 @@ PROTOS = ("transaction", "columns", "activity", "kilokv")
 
 
 def proto_folder():
-    """The folder with kilokv/v1/*.proto: a copy in a source archive, or that of the checkout."""
+    """The folder with kilokv/v1/*.proto: the copy in a source archive, or that of the checkout."""
     own = HERE / "proto"
     return own if own.is_dir() else HERE.parent.parent / "proto"
 
@@ -51,7 +51,8 @@ class BuildWithStubs(build_py):
 class SourcesWithProtocol(sdist):
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)
-        shutil.copytree(proto_folder() / "kilokv" / "v1", pathlib.Path(base_dir) / "proto" / "kilokv" / "v1")
+        shutil.copytree(proto_folder() / "kilokv" / "v1", pathlib.Path(base_dir) / "proto" / "kilokv" / "v1",
+                        dirs_exist_ok=True)
 
 
 setup(cmdclass={"build_py": BuildWithStubs, "sdist": SourcesWithProtocol})

@@ -11,9 +11,11 @@
 kilokv.aio has the same for asyncio. docs/python.md of the project is the guide.
 """
 
+from typing import TYPE_CHECKING
+
+from kilokv import errors
 from kilokv.client import Client
-from kilokv.errors import *  # noqa: F403: all classes of errors.py that __all__ there names
-from kilokv.errors import __all__ as _error_names
+from kilokv.errors import *  # noqa: F403: the classes that its __all__ names
 from kilokv.interactive import Interactive
 from kilokv.options import ClientOptions, Tls, session_id_from_environment
 from kilokv.results import (FailedIn, KnownRequest, NotCommittedError, Outcome, Pair, Position, Read, Reads,
@@ -26,11 +28,16 @@ from kilokv.transaction import (BATCH_TIME, COMMIT_VERSION, FAIL, WAIT, Get, OnF
 from kilokv.values import INTEGER_MAX, INTEGER_MIN, Value, prefix_end
 
 __all__ = [
-    "AttachedSession", "BATCH_TIME", "COMMIT_VERSION", "Client", "ClientOptions", "ColumnResults", "Columns", "FAIL",
+    "AttachedSession", "BATCH_TIME", "COMMIT_VERSION", "Client", "ClientOptions", "FAIL",
     "FailedIn", "Get", "INTEGER_MAX", "INTEGER_MIN", "Interactive", "KnownRequest", "MemoryOwner", "NotCommittedError",
     "OnFalse", "OpenSession", "Operations", "Outcome", "Pair", "ParkedTransaction", "Pending", "Position", "RangeGet",
     "Read", "Reads", "RequestState", "Result", "Results", "Scan", "ServerOperand", "ServerStatus", "Session", "Tls",
-    "Transaction", "Value", "WAIT", "prefix_end", "session_id_from_environment", *_error_names]
+    "Transaction", "Value", "WAIT", "prefix_end", "session_id_from_environment"]
+__all__ += errors.__all__
+
+if TYPE_CHECKING:
+    from kilokv.columns import ColumnResults as ColumnResults
+    from kilokv.columns import Columns as Columns
 
 
 def __getattr__(name: str) -> object:

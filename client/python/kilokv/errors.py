@@ -19,6 +19,19 @@ from __future__ import annotations
 
 from typing import ClassVar, Dict, Tuple, Type
 
+__all__ = [
+    "AbortedError", "AccessFullError", "AccessNeedsAdminError", "AccessOverlapsError", "AccessUnknownError",
+    "AnswerTooLargeError", "ArchiveLateError", "CallCancelledError", "CallsFullError", "CancelledError", "ClosedError",
+    "ConflictError", "ContentDiffersError", "CorruptError", "DataLossError", "DeadlineExceededError", "DiskFullError",
+    "DrainingError", "Error", "FailedError", "FailedPreconditionError", "InternalError", "InvalidArgumentError",
+    "LoginMissingError", "LoginWrongError", "MalformedMessageError", "MemoryFullError", "MessageTooLargeError",
+    "MissingFieldError", "NotAllowedError", "NotFoundError", "NumberAcknowledgedError", "OutOfRangeError",
+    "ParkedFullError", "PermissionDeniedError", "QueueFullError", "ReadOnlyError", "RecoveringError",
+    "ResourceExhaustedError", "RightMissingError", "ScansFullError", "SessionFencedError", "SessionFrozenError",
+    "SessionFullError", "SessionUnknownError", "SessionsFullError", "SlowReaderError", "SnapshotTooOldError",
+    "TableFullError", "UnauthenticatedError", "UnavailableError", "UnimplementedError", "UnknownError",
+    "UnknownFieldError", "UnknownMethodError", "UploadMissingError", "UploadsFullError"]
+
 
 class Error(Exception):
     """Why a call has no answer.
@@ -365,6 +378,3 @@ CLASS_OF_REASON: Dict[str, Type[Error]] = {
     "ACCESS_NEEDS_ADMIN": AccessNeedsAdminError,
     "ACCESS_OVERLAPS": AccessOverlapsError,
 }
-
-__all__ = sorted({"Error", "ClosedError", "ConflictError", *(kind.__name__ for kind in CLASS_OF_CODE),
-                  *(kind.__name__ for kind in CLASS_OF_REASON.values())})

@@ -75,7 +75,8 @@ class ErrorsTest(unittest.TestCase):
                 ("Socket closed", kilokv.UnavailableError, "was closed"),
                 ("DNS resolution failed", kilokv.UnavailableError, "cannot be resolved"),
                 ("Ssl handshake failed: CERTIFICATE_VERIFY_FAILED", kilokv.UnauthenticatedError, "not accepted"),
-                ("Ssl handshake failed: WRONG_VERSION_NUMBER", kilokv.UnauthenticatedError, "does not use TLS")]:
+                ("Peer name a is not in peer certificate", kilokv.UnauthenticatedError, "not accepted"),
+                ("Ssl handshake failed: wrong version number", kilokv.UnauthenticatedError, "does not use TLS")]:
             error = failure(grpc.StatusCode.UNAVAILABLE, text=text)
             self.assertIs(type(error), kind)
             self.assertIn(plain, error.message)

@@ -12,8 +12,9 @@ _DETAIL_KEY = "kilokv-error-bin"
 _REASON_PREFIX = "ERROR_REASON_"
 # gRPC refuses a message with these words before the service sees it.
 _TOO_LARGE = re.compile(r"Received message larger than max \((\d+) vs\. (\d+)\)")
-_TLS_OF_SERVER = "CERTIFICATE_VERIFY_FAILED"
-_NOT_TLS = "WRONG_VERSION_NUMBER"
+# Words of a TLS handshake that failed. The libraries of gRPC write them with spaces, or in capitals with underscores.
+_CERTIFICATE_WORDS = ("certificate verify failed", "is not in peer certificate")
+_NOT_TLS_WORDS = "wrong version number"
 
 
 def error_of_call(code: int, details: str, trailing: Optional[Iterable[Tuple[str, Any]]], method: str,
@@ -58,9 +59,11 @@ def _of_transport(code: int, details: str, where: str, endpoint: str) -> errors.
             f"{where}the message is too large for the server; send less at once, or raise --message-bytes-max",
             field="message", actual=f"{too_large[1]} bytes", limit=f"{too_large[2]} bytes (4 times the setting)",
             setting="--message-bytes-max", not_run=True)
-    if _TLS_OF_SERVER in details:
-        return errors.UnauthenticatedError(f"{where}the certificate of the server is not accepted: {details}")
-    if _NOT_TLS in details:
+    plain = details.lower().replace("_", " ")
+    if any(words in plain for words in _CERTIFICATE_WORDS):
+        reason = details.rpartition("last error: ")[2]
+        return errors.UnauthenticatedError(f"{where}the certificate of the server is not accepted: {reason}")
+    if _NOT_TLS_WORDS in plain:
         return errors.UnauthenticatedError(f"{where}the server does not use TLS, and this client does")
     kind = _class_of(code)
     # When the memory of the server's gRPC is full, it resets streams of any client. This is a lost connection.
@@ -78,7 +81,8 @@ def _explain(details: str, endpoint: str) -> str:
     if any(words in details for words in ("http1", "HTTP/2", "settings frame", "http2 header")):
         return f"something at {endpoint} answers, but does not speak gRPC: is the port wrong, or does it use TLS?"
     if any(words in details for words in ("Socket closed", "Connection reset", "GOAWAY", "Broken pipe", "RST_STREAM")):
-        return f"the connection to {endpoint} was closed: the server ended, restarts, or refused the connection"
+        return (f"the connection to {endpoint} was closed: the server ended, restarts, or refused the connection; or it "
+                "uses TLS, and this client does not")
     if "failed to connect to all addresses" in details:
         return f"cannot connect to {endpoint}"
     if details == "Deadline Exceeded":
