@@ -44,6 +44,7 @@ def generate(target):
 
 class BuildWithStubs(build_py):
     def run(self):
+        shutil.rmtree(self.build_lib, ignore_errors=True)  # an earlier build may have left files that are gone now
         super().run()
         generate(self.build_lib)
 

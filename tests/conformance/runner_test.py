@@ -84,7 +84,8 @@ class RunnerTest(unittest.TestCase):
 
     def test_a_right_script(self):
         code, printed = self.run_steps(
-            self.says({"ok": {"a": 5}}, expect={"a": {"$save": "x"}}), self.says({"ok": {"a": {"$use": "x"}}}, start="s"),
+            self.says({"ok": {"a": 5}}, expect={"a": {"$save": "x"}}),
+            self.says({"ok": {"a": {"$use": "x"}}}, start="s"),
             {"answer": "s", "expect": {"a": 5}}, self.says({"error": {"code": "X"}}, error={"code": "X"}),
             self.says({"misuse": "no"}, misuse=True), {"until": self.says({"ok": {}}), "expect": {}},
             {"server": "kill"}, {"server": "start"}, {"server": "stop"}, {"server": "start"}, {"sleep_ms": 1})

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The server is killed with SIGKILL again and again, and starts again on the same folder and port. Meanwhile threads of the
-synchronous client and tasks of the asyncio client send transactions in sessions.
+"""The server is killed with SIGKILL again and again, and starts again on the same folder and port. Meanwhile threads of
+the synchronous client and tasks of the asyncio client send transactions in sessions.
 
 At the end nothing is unknown, and the judge accepts the history of all answers together with the final state.
 
@@ -46,7 +46,8 @@ class History:
         return int((time.monotonic() - self._began) * 1e6)
 
     def add(self, session, form, index, invoke_us, result):
-        """`form`: the transaction in the form of the conformance test. `result`: a Result, or the Error of its request."""
+        """`form`: the transaction in the form of the conformance test. `result`: a Result, or the Error of its
+        request."""
         line = {"session": session, "request": result.request, "index": index, "attempts": result.attempts,
                 "invoke_us": invoke_us, "return_us": self.now_us(), "precedence": 0,
                 "wait_timeout_ms": form.get("wait_timeout_ms", 0), "guards": numbers(form.get("guards", [])),
@@ -115,8 +116,8 @@ def random_form(rng):
     if kind == 1:
         return {"guards": [enough], "then": move, "else": [{"op": "add", "key": "refused", "delta": "1"}]}
     if kind == 2:
-        return {"guards": [{**enough, "when_false": "wait"}], "then": move, "wait_timeout_ms": rng.choice((0, 50, 2000)),
-                "else": [{"op": "add", "key": "expired", "delta": "1"}], "expire_runs_else": rng.random() < 0.5}
+        return {"guards": [{**enough, "when_false": "wait"}], "then": move,
+                "wait_timeout_ms": rng.choice((0, 50, 2000)), "else": [{"op": "add", "key": "expired", "delta": "1"}], "expire_runs_else": rng.random() < 0.5}
     if kind == 3:
         return {"then": [{"op": "range_get", "from": "k", "to": "l", "limit": 8, "reverse": rng.random() < 0.5}]}
     if kind == 4:
@@ -206,8 +207,8 @@ def main():
         assert not history.unknown, f"unknown: {history.unknown[:3]}"
         assert history.answered >= 100 * options.kills and history.sent_again > 0
         server.scan_to(folder / "final.jsonl")
-        judged = subprocess.run([sys.executable, JUDGE, folder / "history.jsonl", "--final-state", folder / "final.jsonl"],
-                                capture_output=True, text=True, timeout=600, check=False)
+        files = (folder / "history.jsonl", "--final-state", folder / "final.jsonl")
+        judged = subprocess.run([sys.executable, JUDGE, *files], capture_output=True, text=True, timeout=600, check=False)
         print(judged.stdout[-3000:], judged.stderr[-3000:])
         assert judged.returncode == 0, "the judge does not accept the history"
 

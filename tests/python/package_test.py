@@ -41,13 +41,15 @@ def run(*command, **options):
 def copy_sources(folder):
     """A copy, because a build writes beside its sources, and takes old files from there."""
     copy = pathlib.Path(folder) / "sources"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", ".mypy_cache"))
+    made = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", ".mypy_cache")
+    shutil.copytree(PACKAGE, copy, ignore=made)
     shutil.copytree(ROOT / "proto", copy / "proto")
     return copy
 
 
 def build_wheel(folder, sources):
-    run(sys.executable, *PIP, "wheel", "--no-index", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, sources)
+    run(sys.executable, *PIP, "wheel", "--no-index", "--no-build-isolation", "--no-deps", "--wheel-dir", folder,
+        sources)
     return next(pathlib.Path(folder).glob("*.whl"))
 
 
@@ -71,8 +73,8 @@ class PackageTest(unittest.TestCase):
 
     def test_the_wheel_has_stubs_and_types_and_no_tests(self):
         names = set(zipfile.ZipFile(self.wheel).namelist())
-        for name in ("kilokv/py.typed", "kilokv/v1/kilokv_pb2.py", "kilokv/v1/kilokv_pb2_grpc.py", "kilokv/aio/client.py"):
-            self.assertIn(name, names)
+        for name in ("py.typed", "v1/kilokv_pb2.py", "v1/kilokv_pb2_grpc.py", "aio/client.py"):
+            self.assertIn(f"kilokv/{name}", names)
         self.assertFalse([name for name in names if "test" in name])
 
     def test_it_is_found_without_the_checkout(self):
@@ -90,7 +92,8 @@ class PackageTest(unittest.TestCase):
     def test_a_source_archive_has_the_protocol(self):
         run(sys.executable, "setup.py", "--quiet", "sdist", "--dist-dir", self.folder / "archive", cwd=self.sources)
         archive = next((self.folder / "archive").glob("*.tar.gz"))
-        self.assertIn("kilokv/v1/kilokv_pb2.py", zipfile.ZipFile(build_wheel(self.folder / "second", archive)).namelist())
+        wheel = build_wheel(self.folder / "second", archive)
+        self.assertIn("kilokv/v1/kilokv_pb2.py", zipfile.ZipFile(wheel).namelist())
 
     def test_the_package_is_typed(self):
         run(sys.executable, "-m", "mypy", "--cache-dir", self.folder / "cache", cwd=PACKAGE)

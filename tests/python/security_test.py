@@ -62,8 +62,8 @@ class TlsTest(unittest.TestCase):
         cls.other_server = cls.ca.issue("other", OTHER_SERVER)
 
     def serve(self, pair, *flags):
-        return self.enterContext(Server(self.enterContext(temporary_folder()), "--tls-cert", pair.certificate, "--tls-key",
-                                        pair.key, *flags))
+        folder = self.enterContext(temporary_folder())
+        return self.enterContext(Server(folder, "--tls-cert", pair.certificate, "--tls-key", pair.key, *flags))
 
     def fails(self, server, tls, kind, words):
         with kilokv.Client(server.endpoint, tls=tls, timeout=5) as db:

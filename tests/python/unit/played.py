@@ -8,8 +8,8 @@ class Played:
     """What the steps of a call did: the calls, the pauses in seconds, and what was returned."""
 
     def __init__(self, steps, answers):
-        """`answers`: for each call a message, an error, or a list of messages for a stream; in a list, the last element may be
-        an error."""
+        """`answers`: for each call a message, an error, or a list of messages for a stream; in a list, the last element
+        may be an error."""
         self.calls, self.pauses, self.returned = [], [], None
         answers = iter(answers)
         try:

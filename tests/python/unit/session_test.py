@@ -129,7 +129,8 @@ class SessionTest(Fixture):
 
     def test_a_refusal_after_a_loss_does_not_say_that_nothing_ran(self):
         steps = self.session.send(self.session.begin(), requests.One(transaction()), None)
-        failure = self.failing(steps, [lost(), error(3, pb.ERROR_REASON_OUT_OF_RANGE, not_run=True)], kilokv.OutOfRangeError)
+        refusal = error(3, pb.ERROR_REASON_OUT_OF_RANGE, not_run=True)
+        failure = self.failing(steps, [lost(), refusal], kilokv.OutOfRangeError)
         self.assertTrue(failure.may_have_run)
         self.assertFalse(failure.never_ran or failure.not_run)
         self.assertEqual(self.session.numbers.acknowledged_through, 0)
@@ -225,7 +226,8 @@ class UploadTest(Fixture):
 
     def test_a_server_with_lower_limits_gets_smaller_chunks(self):
         too_many = error(3, pb.ERROR_REASON_OUT_OF_RANGE, setting="--guards-max", not_run=True)
-        played = Played(self.session.execute(self.transaction(100), None), [too_many, pb.UploadReadSetResponse(), answer()])
+        steps = self.session.execute(self.transaction(100), None)
+        played = Played(steps, [too_many, pb.UploadReadSetResponse(), answer()])
         self.assertEqual([call.request.id.number for call in played.calls], [1, 2, 2])
 
     def test_a_transaction_that_waits_is_never_uploaded(self):
@@ -240,8 +242,8 @@ class AttachTest(Fixture):
         return pb.KnownRequest(number=number, transactions=2, **fields)
 
     def test_a_long_list_comes_in_parts(self):
-        first = pb.AttachSessionResponse(holder=4, lease_us=60_000_000, acknowledged_through=1, more=True, next_number=3,
-                                         next_result=1, requests=[self.known(3, results=[done(0)])])
+        first = pb.AttachSessionResponse(holder=4, lease_us=60_000_000, acknowledged_through=1, more=True,
+                                         next_number=3, next_result=1, requests=[self.known(3, results=[done(0)])])
         last = pb.AttachSessionResponse(holder=4, lease_us=60_000_000, acknowledged_through=1, requests=[
             self.known(3, state=pb.KnownRequest.STATE_DECIDED, decided=2, results=[done(1)]),
             self.known(9, state=pb.KnownRequest.STATE_PARKED, parked=2)])

@@ -81,8 +81,8 @@ def _explain(details: str, endpoint: str) -> str:
     if any(words in details for words in ("http1", "HTTP/2", "settings frame", "http2 header")):
         return f"something at {endpoint} answers, but does not speak gRPC: is the port wrong, or does it use TLS?"
     if any(words in details for words in ("Socket closed", "Connection reset", "GOAWAY", "Broken pipe", "RST_STREAM")):
-        return (f"the connection to {endpoint} was closed: the server ended, restarts, or refused the connection; or it "
-                "uses TLS, and this client does not")
+        return (f"the connection to {endpoint} was closed: the server ended, restarts, or refused the connection; or "
+                "it uses TLS, and this client does not")
     if "failed to connect to all addresses" in details:
         return f"cannot connect to {endpoint}"
     if details == "Deadline Exceeded":

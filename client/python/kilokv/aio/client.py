@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Iterable, List, Optional, Sequence, Tuple, TypeVar
+from typing import TYPE_CHECKING, Awaitable, Callable, Iterable, List, Optional, Sequence, Tuple, TypeVar
 
 from kilokv._core import admin, reads, requests
 from kilokv._core.retry import Caller

@@ -49,6 +49,7 @@ class Session:
     def __init__(self, connection: Connection, core: SessionCore) -> None:
         self.connection, self.core = connection, core
         self._renewal = asyncio.ensure_future(connection.drive(core.renew_until_ended()))
+        self._closed = False
 
     @property
     def caller(self) -> Caller:
@@ -131,8 +132,9 @@ class Session:
 
     async def close(self, *, keep_open: bool = False) -> None:
         """Ends the session. `keep_open`: it stays open on the server until its lease ends."""
-        if self._renewal.cancelled():
+        if self._closed:
             return
+        self._closed = True
         self._renewal.cancel()
         if keep_open:
             self.core.leave()
