@@ -117,7 +117,8 @@ def random_form(rng):
         return {"guards": [enough], "then": move, "else": [{"op": "add", "key": "refused", "delta": "1"}]}
     if kind == 2:
         return {"guards": [{**enough, "when_false": "wait"}], "then": move,
-                "wait_timeout_ms": rng.choice((0, 50, 2000)), "else": [{"op": "add", "key": "expired", "delta": "1"}], "expire_runs_else": rng.random() < 0.5}
+                "wait_timeout_ms": rng.choice((0, 50, 2000)), "expire_runs_else": rng.random() < 0.5,
+                "else": [{"op": "add", "key": "expired", "delta": "1"}]}
     if kind == 3:
         return {"then": [{"op": "range_get", "from": "k", "to": "l", "limit": 8, "reverse": rng.random() < 0.5}]}
     if kind == 4:
@@ -180,6 +181,18 @@ def kill_again_and_again(server, kills, rng):
     time.sleep(1)
 
 
+def judge(*arguments):
+    return subprocess.run([sys.executable, JUDGE, *arguments], capture_output=True, text=True, timeout=600, check=False)
+
+
+def with_wrong_read(history, wrong):
+    """Writes the history with one integer that was read, changed by 1."""
+    lines = [json.loads(line) for line in history.read_text(encoding="utf-8").splitlines()]
+    read = next(read for line in reversed(lines[1:]) for read in line["reads"] if isinstance(read["value"], int))
+    read["value"] += 1
+    wrong.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description="Kills the server under the load of the Python clients.")
     parser.add_argument("--kills", type=int, default=5)
@@ -207,10 +220,11 @@ def main():
         assert not history.unknown, f"unknown: {history.unknown[:3]}"
         assert history.answered >= 100 * options.kills and history.sent_again > 0
         server.scan_to(folder / "final.jsonl")
-        files = (folder / "history.jsonl", "--final-state", folder / "final.jsonl")
-        judged = subprocess.run([sys.executable, JUDGE, *files], capture_output=True, text=True, timeout=600, check=False)
+        judged = judge(folder / "history.jsonl", "--final-state", folder / "final.jsonl")
         print(judged.stdout[-3000:], judged.stderr[-3000:])
         assert judged.returncode == 0, "the judge does not accept the history"
+        with_wrong_read(folder / "history.jsonl", folder / "wrong.jsonl")
+        assert judge(folder / "wrong.jsonl").returncode == 1, "the judge accepts a wrong read"
 
 
 if __name__ == "__main__":

@@ -70,7 +70,8 @@ class Adapter:
         session = await settled(client.attach(call["session_id"], numbers_used=call.get("numbers_used", 0)))
         self._sessions[call["session"]] = session
         return {"session_id": session.id, "holder": session.holder,
-                "acknowledged_through": session.acknowledged_through, "frozen": session.frozen, "requests": forms.from_known(session.requests)}
+                "acknowledged_through": session.acknowledged_through, "frozen": session.frozen,
+                "requests": forms.from_known(session.requests)}
 
     async def known_requests(self, call):
         return {"requests": forms.from_known(await settled(self._sessions[call["session"]].known_requests()))}

@@ -150,6 +150,13 @@ class SessionTest(Fixture):
         self.assertEqual(self.session.numbers.acknowledged_through, 0)
         Played(self.session.resume_one(1, transaction(), None), [answer()])
 
+    def test_a_request_that_stayed_refused_can_be_resumed(self):
+        steps = self.session.send(self.session.begin(), requests.One(transaction()), 0.0005)
+        failure = self.failing(steps, [refused()], kilokv.QueueFullError)
+        self.assertTrue(failure.never_ran)
+        Played(self.session.resume_one(1, transaction(), None), [answer()])
+        self.assertEqual(self.session.numbers.acknowledged_through, 1)
+
     def test_a_full_table_is_no_reason_to_wait(self):
         steps = self.session.send(self.session.begin(), requests.One(transaction()), None)
         failure = self.failing(steps, [error(8, pb.ERROR_REASON_TABLE_FULL, not_run=True)], kilokv.TableFullError)

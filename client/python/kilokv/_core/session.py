@@ -82,8 +82,7 @@ class SessionCore:
             can_go_on = False
             return results
         except errors.Error as error:
-            self.fail(error, number, attempts, resumed)
-            can_go_on = error.attempts != 0 and (not error.never_ran or may_retry(error, Retry.ALWAYS))
+            can_go_on = self.fail(error, number, attempts, resumed)
             raise
         finally:
             self.numbers.ended(number, attempts, can_go_on)
@@ -122,14 +121,14 @@ class SessionCore:
             can_go_on = False
             return result
         except errors.Error as error:
-            self.fail(error, begun, upload.attempts, upload.may_have_run)
-            can_go_on = error.attempts != 0 and not error.never_ran
+            can_go_on = self.fail(error, begun, upload.attempts, upload.may_have_run)
             raise
         finally:
             self.numbers.ended(begun, upload.attempts, can_go_on, uploaded=True)
 
-    def fail(self, error: errors.Error, number: int, attempts: int, may_have_run: bool) -> None:
-        """Completes the error of a request with what is known of all its sendings."""
+    def fail(self, error: errors.Error, number: int, attempts: int, may_have_run: bool) -> bool:
+        """Completes the error of a request with what is known of all its sendings. Returns whether the request can be
+        resumed. It cannot if it was refused for good, or never sent."""
         if isinstance(error, (errors.SessionUnknownError, errors.SessionFencedError)):
             self.ended = self.ended or error
         if may_have_run:
@@ -137,6 +136,7 @@ class SessionCore:
         elif attempts == 0:
             error.not_run = True
         error.request, error.attempts = number, attempts
+        return error.may_have_run or (attempts != 0 and (not error.never_ran or may_retry(error, Retry.ALWAYS)))
 
     def _ended_error(self) -> errors.Error:
         """A new error for a request that is not sent, because the session has ended."""
