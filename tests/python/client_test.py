@@ -253,6 +253,40 @@ class RestartTest(ServerTest):
         self.assertEqual(self.db.get("a"), 3)
 
 
+class FullServerTest(unittest.TestCase):
+    def setUp(self):
+        self.server = self.enterContext(Server(self.enterContext(temporary_folder()), "--queue-transactions-max", "100"))
+
+    def test_what_the_server_refuses_for_the_moment_is_sent_again(self):
+        attempts = []
+        with kilokv.Client(self.server.endpoint) as db:
+            def work():
+                with db.session() as session:
+                    for _ in range(10):
+                        sent = session.execute_many([kilokv.Transaction().add("sum", 1)] * 90)
+                        attempts.append(sent.attempts)
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual((len(attempts), db.get("sum")), (80, 7200))
+            self.assertGreater(max(attempts), 1)
+            self.assertGreater(db.status().counters["refused"], 0)
+
+    def test_a_request_that_is_too_long_names_the_setting(self):
+        with kilokv.Client(self.server.endpoint) as db, db.session() as session:
+            for sender in (db, session):
+                with self.assertRaises(kilokv.MessageTooLargeError) as caught:
+                    sender.execute_many([kilokv.Transaction().put(f"k{i}", bytes(1 << 20)) for i in range(5)])
+                self.assertEqual(caught.exception.setting, "--message-bytes-max")
+                self.assertTrue(caught.exception.never_ran)
+                with self.assertRaises(kilokv.InvalidArgumentError) as caught:  # gRPC itself refuses this one
+                    sender.execute_many([kilokv.Transaction().put(f"k{i}", bytes(1 << 20)) for i in range(20)])
+                self.assertEqual(caught.exception.setting, "--message-bytes-max")
+                self.assertTrue(caught.exception.never_ran)
+
+
 class AsyncioTest(ServerTest):
     def run_async(self, body):
         async def main():
