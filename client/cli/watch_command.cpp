@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <tuple>
 
 #include "client/cli/commands.hpp"
 #include "client/cli/output.hpp"
@@ -68,11 +67,11 @@ class Printer {
 std::optional<WatchPosition> to_position(std::string_view text) {
   WatchPosition position;
   const char* const end = text.data() + text.size();
-  auto [at, error] = std::from_chars(text.data(), end, position.version);
-  if (error == std::errc() && at != end && *at == ':') {
-    std::tie(at, error) = std::from_chars(at + 1, end, position.writes);
+  std::from_chars_result read = std::from_chars(text.data(), end, position.version);
+  if (read.ec == std::errc() && read.ptr != end && *read.ptr == ':') {
+    read = std::from_chars(read.ptr + 1, end, position.writes);
   }
-  return error == std::errc() && at == end ? std::optional(position) : std::nullopt;
+  return read.ec == std::errc() && read.ptr == end ? std::optional(position) : std::nullopt;
 }
 
 }  // namespace
