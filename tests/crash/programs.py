@@ -189,9 +189,10 @@ class Server:
         """Sends them by `kilokv txn`; returns their history lines by index."""
         return parse_lines(self.client(*transaction_arguments(batch), stdin=as_lines(transactions), codes=codes))
 
-    def start_transactions(self, *transactions):
-        """The same as one request in the background; finish with history()."""
-        process = subprocess.Popen(self.command("kilokv", *transaction_arguments(True)), stdin=subprocess.PIPE,
+    def start_transactions(self, *transactions, wait=False):
+        """The same as one request in the background; finish with history(). `wait`: also if the server is away at first."""
+        waiting = ["--wait=60s"] if wait else []
+        process = subprocess.Popen(self.command("kilokv", *waiting, *transaction_arguments(True)), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         process.stdin.write(as_lines(transactions))
         process.stdin.close()

@@ -101,7 +101,8 @@ class WatchTest(unittest.TestCase):
 
     def test_what_the_log_does_not_keep_is_refused(self):
         self.server.stop()
-        with Server(self.server.folder / "small", "--history-bytes-max", "0", "--history-retention", "0s",
+        folder = self.enterContext(temporary_folder())
+        with Server(folder, "--history-bytes-max", "0", "--history-retention", "0s",
                     "--checkpoint-interval", "100ms", "--checkpoint-log-bytes", "64KiB") as server:
             value = {"b64": "YWJj" * 5000}
             for i in range(60):
