@@ -46,7 +46,7 @@ class WatchTest(unittest.TestCase):
                     {"then": [{"op": "delete", "key": key}, add("count", 1)]},
                     {"then": [{"op": "put", "key": f"{key}/{i}", "value": {"b64": "YWJj"}} for i in range(rng.randrange(1, 40))]
                      + [{"op": "delete_range", "from": "k1", "to": "k2", "limit": 9}, add("count", 1)]}]))
-            load = self.server.start_transactions(*transactions)
+            load = self.server.start_transactions(*transactions, wait=True)
             time.sleep(rng.uniform(0, 0.3))
             self.server.kill()
             self.server.start()

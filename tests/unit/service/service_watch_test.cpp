@@ -44,8 +44,16 @@ class ServiceWatchTest : public ServiceTest {
   grpc::Status refused(const v1::WatchRequest& request) {
     Open watch = open(request);
     while (watch.reader->Read(&watch.answer)) continue;
-    return watch.reader->Finish();
+    grpc::Status status = watch.reader->Finish();
+    detail_ = detail_of(*watch.call);
+    return status;
   }
+  v1::ErrorDetail detail_of_refused(const v1::WatchRequest& request) {
+    EXPECT_FALSE(refused(request).ok());
+    return detail_;
+  }
+
+  v1::ErrorDetail detail_;  // of the last refusal
 };
 
 TEST_F(ServiceWatchTest, GivesWhatIsThereAndThenWhatComes) {
@@ -99,10 +107,9 @@ TEST_F(ServiceWatchTest, ALongTransactionIsSplitAndMarked) {
     EXPECT_LT(watch.answer.ByteSizeLong(), 200000u);
     count += static_cast<std::size_t>(watch.answer.writes_size());
     ++answers;
-    if (count < writes.size()) EXPECT_TRUE(watch.answer.unfinished());
+    EXPECT_EQ(watch.answer.unfinished(), count < writes.size());
   }
   EXPECT_GE(answers, 6u);
-  EXPECT_FALSE(watch.answer.unfinished());
   watch.call->TryCancel();
 }
 
@@ -121,7 +128,9 @@ TEST_F(ServiceWatchTest, WhatIsNotKeptIsAborted) {
   const grpc::Status status = refused(after(0));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
   EXPECT_NE(status.error_message().find("from version 2"), std::string::npos) << status.error_message();
-  EXPECT_EQ(detail_of(status).reason(), v1::ERROR_REASON_WATCH_TOO_OLD);
+  EXPECT_EQ(detail_.reason(), v1::ERROR_REASON_WATCH_TOO_OLD);
+  EXPECT_EQ(detail_.field(), "after.version");
+  EXPECT_EQ(detail_.limit(), "2 or greater");
   Open watch = open(after(2));
   EXPECT_TRUE(watch.next());
   watch.call->TryCancel();
@@ -142,13 +151,13 @@ TEST_F(ServiceWatchTest, WrongRequestsAreRefused) {
   v1::WatchRequest request;
   request.mutable_range()->set_from("b");
   request.mutable_range()->set_to("a");
-  EXPECT_EQ(detail_of(refused(request)).field(), "range.to");
+  EXPECT_EQ(detail_of_refused(request).field(), "range.to");
   request.mutable_range()->set_to(std::string(2000, 'x'));
-  EXPECT_EQ(detail_of(refused(request)).setting(), "--key-bytes-max");
-  EXPECT_EQ(detail_of(refused(after(9))).field(), "after.version");
+  EXPECT_EQ(detail_of_refused(request).setting(), "--key-bytes-max");
+  EXPECT_EQ(detail_of_refused(after(9)).field(), "after.version");
   request = {};
   request.set_incarnation("short");
-  EXPECT_EQ(detail_of(refused(request)).field(), "incarnation");
+  EXPECT_EQ(detail_of_refused(request).field(), "incarnation");
 }
 
 // A client that takes nothing neither fills the memory nor delays the others.
