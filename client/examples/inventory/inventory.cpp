@@ -19,7 +19,7 @@ constexpr char kUsage[] =
     "  deliver ID ITEM NUMBER                   counts goods that came in\n"
     "  reserve ORDER WAIT_MS ITEM NUMBER ...    reserves all of these, or nothing; waits up to WAIT_MS for goods\n"
     "  ship ORDER                               the goods have left\n"
-    "  cancel ORDER                             the goods are free again\n"
+    "  cancel ORDER                             the goods are free again; an order that still waits gets none\n"
     "Each delivery and each order needs an ID of its own.\n";
 
 struct Line {
@@ -99,40 +99,47 @@ Expected<std::string> reserve(const Server& server, const std::string& id, const
   }
 }
 
-// Ships or cancels a reserved order. It reads the order first, because only the order says which keys to change. The
-// guard makes sure that the order has not changed since.
-Expected<std::string> finish(const Server& server, const std::string& id, bool is_shipped) {
-  const std::string order = "stock/order/" + id;
+// One transaction that reads an order.
+Expected<std::string> text_of_order(const Server& server, const std::string& order) {
   Batch batch;
   batch.begin();
   batch.get(batch.key(order));
   batch.end();
-  const Expected<RequestResult> read = server.session.execute(batch);
-  if (!read) return read.error();
-  const std::string text = text_in(read->results.read(0, 0));
-  if (!text.starts_with("reserved")) return text.empty() ? "unknown" : text;  // an earlier run may have finished it
-  const auto lines = lines_of(words_of(text), 1);
-  if (!lines) return misuse("the order " + id + " cannot be read: " + text);
-
-  batch.clear();
-  batch.begin();
-  batch.guard_bytes(batch.key(order), text);
-  for (const Line& line : *lines) {
-    batch.add(batch.key("stock/reserved/" + line.item), -line.number);
-    batch.add(batch.key((is_shipped ? "stock/shipped/" : "stock/free/") + line.item), line.number);
-  }
-  const std::string after = (is_shipped ? "shipped" : "cancelled") + text_of(*lines);
-  batch.put(batch.key(order), after);
-  batch.otherwise();
-  batch.get(batch.key(order));
-  batch.end();
-
   const Expected<RequestResult> sent = server.session.execute(batch);
   if (!sent) return sent.error();
-  switch (sent->results.outcome(0)) {
-    case Outcome::committed: return after;
-    case Outcome::guard_failed: return text_in(sent->results.read(0, 0));  // another process was faster
-    default: return std::string(to_string(sent->results.outcome(0)));
+  return text_in(sent->results.read(0, 0));
+}
+
+// Ships or cancels an order. It reads the order first, because only the order says which keys to change. The guard
+// makes sure that the order has not changed since. If it has, it is read again: an order changes at most twice.
+Expected<std::string> finish(const Server& server, const std::string& id, bool is_shipped) {
+  const std::string order = "stock/order/" + id;
+  for (;;) {
+    const Expected<std::string> text = text_of_order(server, order);
+    if (!text) return text;
+    if (text->empty() && is_shipped) return std::string("unknown");
+    if (!text->empty() && !text->starts_with("reserved")) return text;  // it is finished
+    const auto lines = text->empty() ? std::vector<Line>() : lines_of(words_of(*text), 1);
+    if (!lines) return misuse("the order " + id + " cannot be read: " + *text);
+    const std::string after = (is_shipped ? "shipped" : "cancelled") + text_of(*lines);
+
+    Batch batch;
+    batch.begin();
+    if (text->empty()) {
+      batch.guard_absent(batch.key(order));  // whatever still waits for goods will find that the order is cancelled
+    } else {
+      batch.guard_bytes(batch.key(order), *text);
+    }
+    for (const Line& line : *lines) {
+      batch.add(batch.key("stock/reserved/" + line.item), -line.number);
+      batch.add(batch.key((is_shipped ? "stock/shipped/" : "stock/free/") + line.item), line.number);
+    }
+    batch.put(batch.key(order), after);
+    batch.end();
+    const Expected<RequestResult> sent = server.session.execute(batch);
+    if (!sent) return sent.error();
+    if (sent->results.outcome(0) == Outcome::committed) return after;
+    if (sent->results.outcome(0) != Outcome::guard_failed) return std::string(to_string(sent->results.outcome(0)));
   }
 }
 
