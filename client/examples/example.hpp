@@ -3,9 +3,9 @@
 //   PROGRAM [--endpoint HOST:PORT] VERB ARGUMENT...   runs one command
 //   PROGRAM [--endpoint HOST:PORT]                    runs the commands that standard input has, one in each line
 //
-// Each command prints one line. The exit code is 0 if no command ended with an error, 1 if one did, and 2 if the
-// command line is wrong. Each command may be sent again, also by another process, after any crash: docs/recipes.md says
-// why.
+// Each command prints one line. Each command may be sent again, also by another process, after any crash:
+// docs/recipes.md says why. The exit code is 0 if no command ended with an error, 1 if one did or no server was there,
+// and 2 if the flags are wrong.
 #pragma once
 
 #include <charconv>
@@ -43,6 +43,8 @@ inline Error misuse(const std::string& message) {
   error.message = message;
   return error;
 }
+
+inline Error wrong_command() { return misuse("no such command, or wrong arguments: see --help"); }
 
 // The integer of a word, or nothing if the word is no integer.
 inline std::optional<std::int64_t> integer_of(std::string_view word) {
@@ -106,6 +108,10 @@ class Runner {
 
  private:
   Expected<std::string> run_once(const Words& words) {
+    // A slash ends each part of a key. Names with slashes could give the keys of other names.
+    for (const std::string& word : words) {
+      if (word.find('/') != std::string::npos) return misuse("a name has no slash: " + word);
+    }
     if (session_ == nullptr) {
       Expected<std::unique_ptr<Session>> session = client_->open_session();
       if (!session) return session.error();

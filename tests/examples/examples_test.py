@@ -104,9 +104,9 @@ class Seats(ExampleTest):
         self.assertEqual({seat: {state[f"{seat}/sold"]} for seat in bought}, bought)
         self.assertEqual({key.split("/")[0] for key in state if key.endswith("/sold")}, set(bought))
         self.assertGreater(len(bought), CHOSEN.kills)
-        for (_, _, seat, order), (said, _, at), _ in self.crowd.lines("release"):
-            if said == "released":
-                ends[seat, order] = int(at)
+        for (_, _, seat, order), (said, _, at), sendings in self.crowd.lines("release"):
+            if said == "released" or sendings > 1:  # an earlier sending may have released it, at a time that nobody knows
+                ends[seat, order] = int(at) if sendings == 1 else 0
         for (_, _, seat, order, *_), answer, sendings in self.crowd.lines("hold"):
             if answer[0] == "held":
                 held[seat].append((int(answer[2]), int(answer[4]), order, sendings))
@@ -326,6 +326,8 @@ class Jobs(ExampleTest):
         _, job, number, token, _, until = answer
         said, _, _, at = customer.ask("finish", "q", job, number, token).split()
         self.assertFalse(said == "lost" and int(at) < int(until), (job, token, at, until))
+        if said == "finished" and customer.random.random() < 0.2:
+            customer.ask("submit", "q", job, number)  # it was done, so nobody does it again
         return True
 
     def test_each_job_counts_once(self):

@@ -59,13 +59,13 @@ Expected<std::string> number(const Server& server, const std::string& name, cons
 }
 
 Expected<std::string> command(const Server& server, const Words& words) {
-  if (words.size() < 2) return misuse(kUsage);
+  if (words.size() < 2) return wrong_command();
   const std::string &verb = words[0], &name = words[1];
   if (verb == "version" && words.size() == 2) return version(server, name);
   if (verb == "number" && words.size() == 3) return number(server, name, words[2]);
   const std::int64_t count = integer_of(words.back()).value_or(0);
   if (verb == "block" && words.size() == 3 && count > 0) return block(server, name, count);
-  return misuse(kUsage);
+  return wrong_command();
 }
 
 }  // namespace

@@ -144,15 +144,15 @@ Expected<std::string> finish(const Server& server, const std::string& id, bool i
 }
 
 Expected<std::string> command(const Server& server, const Words& words) {
-  if (words.size() < 2) return misuse(kUsage);
+  if (words.size() < 2) return wrong_command();
   const std::string &verb = words[0], &id = words[1];
   if (words.size() == 2 && (verb == "ship" || verb == "cancel")) return finish(server, id, verb == "ship");
   const auto lines = lines_of(words, verb == "reserve" ? 3 : 2);
-  if (!lines) return misuse(kUsage);
+  if (!lines) return wrong_command();
   if (verb == "deliver" && lines->size() == 1) return deliver(server, id, lines->front());
   const std::int64_t wait_ms = integer_of(words[2]).value_or(-1);
   if (verb == "reserve" && wait_ms >= 0) return reserve(server, id, *lines, wait_ms * 1000);
-  return misuse(kUsage);
+  return wrong_command();
 }
 
 }  // namespace

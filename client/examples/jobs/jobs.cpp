@@ -155,11 +155,11 @@ Expected<std::string> finish(const Server& server, const Queue& queue, const std
 }
 
 Expected<std::string> command(const Server& server, const Words& words) {
-  if (words.size() < 4) return misuse(kUsage);
+  if (words.size() < 4) return wrong_command();
   const std::string& verb = words[0];
   const Queue queue{"jobs/" + words[1] + "/"};
   const auto numbers = integers_of(words, verb == "take" ? 2 : 3);
-  if (!numbers) return misuse(kUsage);
+  if (!numbers) return wrong_command();
   if (verb == "submit" && words.size() == 4) return submit(server, queue, words[2], numbers->at(0));
   if (verb == "take" && words.size() == 4 && numbers->at(0) > 0 && numbers->at(1) >= 0) {
     return take(server, queue, numbers->at(0) * 1000, numbers->at(1) * 1000);
@@ -167,7 +167,7 @@ Expected<std::string> command(const Server& server, const Words& words) {
   if (verb == "finish" && words.size() == 5 && numbers->at(1) > 0) {
     return finish(server, queue, words[2], numbers->at(0), numbers->at(1));
   }
-  return misuse(kUsage);
+  return wrong_command();
 }
 
 }  // namespace

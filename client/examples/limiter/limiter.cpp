@@ -44,7 +44,7 @@ Expected<std::string> allow(const Server& server, const std::string& who, std::i
 Expected<std::string> command(const Server& server, const Words& words) {
   const auto numbers = integers_of(words, 2);
   if (words.size() != 4 || words[0] != "allow" || !numbers || numbers->at(0) <= 0 || numbers->at(1) <= 0) {
-    return misuse(kUsage);
+    return wrong_command();
   }
   return allow(server, words[1], numbers->at(0), numbers->at(1) * 1000);
 }

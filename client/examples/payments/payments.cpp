@@ -93,7 +93,7 @@ Expected<std::string> delivered(const Server& server, const std::string& id) {
 }
 
 Expected<std::string> command(const Server& server, const Words& words) {
-  if (words.size() < 2) return misuse(kUsage);
+  if (words.size() < 2) return wrong_command();
   const std::string& verb = words[0];
   const std::int64_t number = integer_of(words.back()).value_or(-1);
   if (verb == "open" && words.size() == 4 && number > 0) return pay(server, {words[1], kWorld, words[2], number});
@@ -102,7 +102,7 @@ Expected<std::string> command(const Server& server, const Words& words) {
   }
   if (verb == "deliver" && words.size() == 2 && number >= 0) return deliver(server, number * 1000);
   if (verb == "delivered" && words.size() == 2) return delivered(server, words[1]);
-  return misuse(kUsage);
+  return wrong_command();
 }
 
 }  // namespace

@@ -13,8 +13,7 @@ using namespace example;
 
 constexpr char kUsage[] =
     "seats [--endpoint HOST:PORT] VERB ...\n"
-    "  hold EVENT SEAT ORDER HOLD_MS WAIT_MS   holds the seat for HOLD_MS; waits up to WAIT_MS for another hold to "
-    "end\n"
+    "  hold EVENT SEAT ORDER HOLD_MS WAIT_MS   holds the seat; waits up to WAIT_MS until it is free\n"
     "  buy EVENT SEAT ORDER                    buys a seat that the order holds\n"
     "  release EVENT SEAT ORDER                gives a hold back\n"
     "Each order needs a name of its own.\n";
@@ -38,8 +37,7 @@ Expected<std::string> hold(const Server& server, const SeatKeys& keys, const std
   const Key end = batch.key(keys.end), holder = batch.key(keys.holder), sold = batch.key(keys.sold);
   batch.guard_absent(sold);                                                  // first, so that a sale ends the wait
   batch.guard_time_after(end, wait_us > 0 ? OnFalse::wait : OnFalse::fail);  // nobody holds it any more
-  // The server deletes both keys some time after the hold. This only frees their space: the time in `end` ends the
-  // hold.
+  // The server deletes both keys after the hold. This only frees their space: the time in `end` ends the hold.
   const TimeToLive kept{hold_us + kKeptUs};
   batch.put(end, BatchTime{}, kept);
   batch.add(end, hold_us);
@@ -111,7 +109,7 @@ Expected<std::string> release(const Server& server, const SeatKeys& keys, const 
 }
 
 Expected<std::string> command(const Server& server, const Words& words) {
-  if (words.size() < 4) return misuse(kUsage);
+  if (words.size() < 4) return wrong_command();
   const SeatKeys keys = keys_of(words[1], words[2]);
   const std::string &verb = words[0], &order = words[3];
   const auto numbers = integers_of(words, 4);
@@ -124,7 +122,7 @@ Expected<std::string> command(const Server& server, const Words& words) {
   }
   if (verb == "buy" && words.size() == 4) return buy(server, keys, order);
   if (verb == "release" && words.size() == 4) return release(server, keys, order);
-  return misuse(kUsage);
+  return wrong_command();
 }
 
 }  // namespace
