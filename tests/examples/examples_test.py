@@ -78,12 +78,12 @@ class Seats(ExampleTest):
     def visit(self, customer):
         """Holds a seat, and then buys it in time, or too late, or gives it back, or forgets it."""
         seat, order = customer.random.choice(list(self.free)), customer.new_name()
-        answer = customer.ask("hold", "hall", seat, order, 150, customer.random.choice([0, 300]))
+        answer = customer.ask("hold", "hall", seat, order, 150 * SLOWER, customer.random.choice([0, 300]))
         if not answer.startswith("held"):
             return self.sold(seat) if answer.startswith("sold") else None
         do = customer.random.choice(["buy", "buy", "late", "late", "release", "forget"])
         if do == "late":
-            time.sleep(0.16)
+            time.sleep(0.16 * SLOWER)
         if do in ("buy", "late") and customer.ask("buy", "hall", seat, order).startswith("bought"):
             self.sold(seat)
         if do == "release":
@@ -188,7 +188,7 @@ class Payments(ExampleTest):
 
 class Limiter(ExampleTest):
     example = "limiter"
-    limit, window_ms = 7, 400
+    limit, window_ms = 7, 400 * SLOWER
 
     def try_it(self, customer):
         customer.ask("allow", customer.random.choice(["ann", "bob"]), self.limit, self.window_ms)
@@ -305,7 +305,7 @@ class Ids(ExampleTest):
 
 class Jobs(ExampleTest):
     example = "jobs"
-    lease_ms = 400
+    lease_ms = 400 * SLOWER
 
     def submit(self, customer):
         job = customer.new_name(), customer.random.randrange(1, 1000)
@@ -335,7 +335,7 @@ class Jobs(ExampleTest):
         self.crowd.begin(self.work, "worker", 4)
         self.run_crowd()
         last = self.crowd.customer("last")
-        while self.work(last, 2 * self.lease_ms * SLOWER, is_good=True):
+        while self.work(last, 2 * self.lease_ms, is_good=True):
             pass
         last.leave()
         state = self.state("jobs/q/")

@@ -115,7 +115,7 @@ Expected<std::string> text_of_order(const Server& server, const std::string& ord
 Expected<std::string> finish(const Server& server, const std::string& id, bool is_shipped) {
   const std::string order = "stock/order/" + id;
   for (;;) {
-    const Expected<std::string> text = text_of_order(server, order);
+    Expected<std::string> text = text_of_order(server, order);
     if (!text) return text;
     if (text->empty() && is_shipped) return std::string("unknown");
     if (!text->empty() && !text->starts_with("reserved")) return text;  // it is finished
