@@ -36,10 +36,7 @@ class Customer:
         """Gives the program a command, and returns its answer."""
         command = " ".join(map(str, words))
         for sendings in range(1, 20):
-            if self._process is None:
-                self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            self._process.stdin.write(command + "\n")
-            self._process.stdin.flush()
+            self.send(command)
             if may_kill and self.random.random() < KILLED:
                 time.sleep(self.random.choice([0, 0.0005, 0.002, 0.01]))
                 self.kill()
@@ -52,6 +49,13 @@ class Customer:
             self.lines.append((command, answer, sendings))
             return answer
         raise AssertionError(f"{self.name}: {command}: killed too often")
+
+    def send(self, command):
+        """Gives the program a command, and does not wait for its answer."""
+        if self._process is None:
+            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
 
     def kill(self):
         if self._process is not None:
