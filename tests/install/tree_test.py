@@ -101,6 +101,14 @@ class Tree(unittest.TestCase):
             run(example, server.endpoint)  # again, over the data of the first run
         self.assertIn("no server", run(example, "127.0.0.1:1", code=1))
 
+    def test_a_project_builds_the_recipes(self):
+        source = self.folder / "recipes" / "client" / "examples"  # the programs include client/examples/example.hpp
+        shutil.copytree(ROOT / "client" / "examples", source, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
+        folder, _ = self.configure(source, "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
+        run("cmake", "--build", folder, "--parallel", "2")
+        for recipe in ("seats", "payments", "limiter", "inventory", "ids", "jobs"):
+            self.assertTrue(run(folder / recipe, "--help").startswith(f"{recipe} [--endpoint HOST:PORT] VERB"))
+
     def test_a_project_embeds_the_engine(self):
         example = self.build_example(ROOT / "engine" / "examples" / "embedded")
         lines = run(example).splitlines()
