@@ -333,7 +333,7 @@ class Jobs(ExampleTest):
         job = customer.new_name(), customer.random.randrange(1, 1000)
         for _ in range(customer.random.choice([1, 1, 2])):
             customer.ask("submit", "q", *job)
-        time.sleep(customer.random.uniform(0, 0.05))
+        time.sleep(customer.random.uniform(0, 0.15))  # so slowly that workers wait, and then all want the same job
 
     def work(self, customer, wait_ms=300, is_good=False):
         answer = customer.ask("take", "q", self.lease_ms, wait_ms).split()
