@@ -20,6 +20,7 @@
 #include "kilokv/access.hpp"
 #include "kilokv/backup.hpp"
 #include "kilokv/v1/kilokv.grpc.pb.h"
+#include "kilokv/watch.hpp"
 #include "tests/integration/client_fixture.hpp"
 #include "tests/integration/server_fixture.hpp"
 #include "tests/support/test_folder.hpp"
@@ -325,6 +326,13 @@ void add_reads(std::vector<Call>* calls) {
   const auto scan = [](const char* from, const char* to) {
     return [=](Caller* caller) { return error_of(caller->client->scan(from, to, [](const Pair&) { return true; })); };
   };
+  const auto watch = [](const std::string& from, const std::string& to) {
+    return [=](Caller* caller) {  // the first answer comes at once
+      const auto stream = Watch::connect(caller->client->options());
+      return stream ? (*stream)->read({.from = from, .to = to}, [](const WatchedPart&) { return false; })
+                    : stream.error();
+    };
+  };
   const auto get = [](const std::vector<std::string>& keys) {
     return [=](Caller* caller) { return error_of(caller->client->get(keys)); };
   };
@@ -335,7 +343,11 @@ void add_reads(std::vector<Call>* calls) {
                                {"Scan beyond", Need::nobody_has, scan("k/", "k1")},
                                {"Scan from before", Need::nobody_has, scan("k", "k0")},
                                {"Scan without an end", Need::nobody_has, scan("k/", "")},
-                               {"Scan of everything", Need::nobody_has, scan("", "")}});
+                               {"Scan of everything", Need::nobody_has, scan("", "")},
+                               {"Watch", Need::read, watch("k/", "k0")},
+                               {"Watch of a part", Need::read, watch("k/1", "k/2")},
+                               {"Watch beyond", Need::nobody_has, watch("k/", "k1")},
+                               {"Watch of everything", Need::nobody_has, watch("", "")}});
 }
 
 void add_sessions(std::vector<Call>* calls) {
