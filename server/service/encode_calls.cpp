@@ -50,7 +50,7 @@ void fill_table(const DatabaseStatus& status, v1::TableSection* section) {
   const engine::EngineStats& engine = status.engine;
   section->set_expiring(engine.expiring);
   section->set_expired(status.expired);
-  section->set_expiry_lag_us(status.expiry_lag_us);
+  section->set_expiry_lag_us(static_cast<std::uint64_t>(status.expiry_lag_us));
   section->set_records(engine.records);
   section->set_tombstones(engine.tombstones);
   section->set_table_slots(engine.table_slots);
@@ -59,7 +59,7 @@ void fill_table(const DatabaseStatus& status, v1::TableSection* section) {
 
 void fill_log(const DatabaseStatus& status, v1::LogSection* section) {
   const LogUsage& log = status.log;
-  section->set_log_kept_us(status.log_kept_us);
+  section->set_log_kept_us(static_cast<std::uint64_t>(status.log_kept_us));
   section->set_first_log_batch(log.first_batch);
   section->set_log_bytes(log.log_bytes);
   section->set_log_reserved_bytes(log.reserved_bytes);
