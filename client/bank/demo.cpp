@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <future>
 #include <memory>
 #include <random>
@@ -11,11 +10,12 @@
 #include <utility>
 
 #include "client/bank/ledger.hpp"
-#include "client/bank/server_process.hpp"
 #include "client/bank/teller.hpp"
 #include "client/measure/clock.hpp"
 #include "client/measure/steady_scan.hpp"
 #include "client/measure/text.hpp"
+#include "client/own_server/server_process.hpp"
+#include "client/own_server/temporary_folder.hpp"
 
 namespace kilokv::bank {
 namespace {
@@ -55,7 +55,8 @@ class Demo {
   DemoReport report_;
   std::int64_t began_us_ = 0;
   std::string folder_;
-  std::unique_ptr<ServerProcess> server_;
+  std::unique_ptr<own_server::TemporaryFolder> temporary_;
+  std::unique_ptr<own_server::ServerProcess> server_;
   std::unique_ptr<client::Client> client_;
   Clipboard clipboard_;
   std::vector<std::unique_ptr<Teller>> tellers_;
@@ -85,13 +86,13 @@ client::Error Demo::start_server() {
   if (!options_.endpoint.empty()) return {};
   folder_ = options_.data_dir;
   if (folder_.empty()) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "kilokv-bank-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      return bench::make_error(client::ErrorCode::internal, "cannot make a temporary folder " + pattern);
-    }
-    folder_ = pattern;
+    auto temporary = own_server::TemporaryFolder::make("kilokv-bank");
+    if (!temporary) return temporary.error();
+    temporary_ = std::move(*temporary);
+    temporary_->keep();  // until the end is good: a report of an error names its files
+    folder_ = temporary_->path();
   }
-  auto server = ServerProcess::start(options_.server, folder_);
+  auto server = own_server::ServerProcess::start(options_.server, folder_);
   if (!server) return server.error();
   server_ = std::move(*server);
   tell("started a server for the demo at " + server_->endpoint());
@@ -254,8 +255,7 @@ void Demo::clean_up() {
     report_.data_dir = folder_;
     return;
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  temporary_->keep(false);
 }
 
 void Demo::tell(std::string event) {

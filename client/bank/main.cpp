@@ -13,6 +13,7 @@
 #include "client/bank/demo_report.hpp"
 #include "client/command_line/arguments.hpp"
 #include "client/command_line/server_flags.hpp"
+#include "client/own_server/server_process.hpp"
 
 namespace {
 
@@ -125,11 +126,7 @@ ExitCode demo(Flags* flags) {
     options.tls = client.tls;
     options.token = client.token;
   }
-  if (options.server.empty()) {
-    std::error_code none;  // without /proc: in the working folder
-    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
-    options.server = (self.parent_path() / "kilokvd").string();
-  }
+  if (options.server.empty()) options.server = kilokv::own_server::find_server();
   if (const std::string problem = demo_problem(*flags); !problem.empty()) return wrong_usage(problem);
   bank::ProgressPrinter printer(isatty(STDERR_FILENO) != 0, options.duration_us);
   const auto report = bank::run_demo(options, [&](const bank::DemoProgress& progress) { printer.print(progress); });
@@ -200,7 +197,7 @@ void add_demo(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
       "The demo starts its own server, and kills it. With --endpoint HOST:PORT it uses a running server instead, and\n"
       "does not kill it. The demo ignores the environment variable KILOKV_ENDPOINT.");
   command->add_option("--server", options.server,
-                      "path of the kilokvd to start; default: kilokvd in the folder of this program");
+                      "path of the kilokvd to start; default: kilokvd in the folder of this program, else on PATH");
   command->add_option("--data-dir", options.data_dir,
                       "data folder of the server that the demo starts; default: a temporary folder");
   add_duration(command, "--duration", &options.duration_us, 1, "time for which the clients work; default 10s");

@@ -83,9 +83,10 @@ MAY_INCLUDE = {
     "client/cli/bulk": [CLIENT_FACE, "client/command_line", "client/cli", "client/measure"],
     "client/examples": [CLIENT_FACE],
     "client/measure": [CLIENT_FACE],
-    "client/bench": [CLIENT_FACE, "client/command_line", "client/measure", "engine/workloads", "engine/base",
+    "client/own_server": [CLIENT_FACE, "client/measure"],
+    "client/bench": [CLIENT_FACE, "client/command_line", "client/measure", "client/own_server", "engine/workloads", "engine/base",
                      "engine/txn/program.hpp"],
-    "client/bank": [CLIENT_FACE, "client/command_line", "client/measure", "engine/workloads"],
+    "client/bank": [CLIENT_FACE, "client/command_line", "client/measure", "client/own_server", "engine/workloads"],
     "tests/unit/engine": ["engine"],
     "tests": ["engine", "server", "client", "tls", CLIENT_FACE, PROTOCOL],
 }

@@ -1,5 +1,5 @@
 // Role: see server_process.hpp.
-#include "client/bank/server_process.hpp"
+#include "client/own_server/server_process.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -9,8 +9,10 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,7 +21,7 @@
 #include "client/measure/clock.hpp"
 #include "client/measure/steady_scan.hpp"
 
-namespace kilokv::bank {
+namespace kilokv::own_server {
 namespace {
 
 using bench::make_error;
@@ -42,6 +44,7 @@ std::string last_line(const std::string& path) {
 [[noreturn]] void become(std::vector<char*>& arguments, int log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
+  setpgid(0, 0);
   dup2(log, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
   execv(arguments[0], arguments.data());
@@ -50,17 +53,33 @@ std::string last_line(const std::string& path) {
 
 }  // namespace
 
-ServerProcess::ServerProcess(std::string program, const std::string& data_dir)
+std::string find_server() {
+  std::error_code none;  // without /proc: in the working folder
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
+  const std::string beside = (self.parent_path() / "kilokvd").string();
+  if (access(beside.c_str(), X_OK) == 0) return beside;
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string program = folder.empty() ? "kilokvd" : folder + "/kilokvd";  // an empty one: the working folder
+    if (access(program.c_str(), X_OK) == 0) return program;
+  }
+  return beside;
+}
+
+ServerProcess::ServerProcess(std::string program, const std::string& data_dir, std::vector<std::string> flags)
     : program_(std::move(program)),
       data_dir_(data_dir + "/data"),
       log_path_(data_dir + "/kilokvd.log"),
-      port_path_(data_dir + "/port") {}
+      port_path_(data_dir + "/port"),
+      flags_(std::move(flags)) {}
 
 ServerProcess::~ServerProcess() { stop(); }
 
 client::Expected<std::unique_ptr<ServerProcess>> ServerProcess::start(const std::string& program,
-                                                                      const std::string& data_dir) {
-  std::unique_ptr<ServerProcess> server(new ServerProcess(program, data_dir));
+                                                                      const std::string& data_dir,
+                                                                      std::vector<std::string> flags) {
+  std::unique_ptr<ServerProcess> server(new ServerProcess(program, data_dir, std::move(flags)));
   if (access(program.c_str(), X_OK) != 0) {
     return make_error(ErrorCode::invalid_argument,
                       "cannot run " + program + ": " + std::generic_category().message(errno));
@@ -75,6 +94,11 @@ client::Expected<std::unique_ptr<ServerProcess>> ServerProcess::start(const std:
 
 client::Error ServerProcess::start_again() { return launch(); }
 
+client::Error ServerProcess::start_again(std::vector<std::string> flags) {
+  flags_ = std::move(flags);
+  return launch();
+}
+
 client::Error ServerProcess::launch() {
   std::filesystem::remove(port_path_);
   const int log = open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -82,6 +106,7 @@ client::Error ServerProcess::launch() {
     return make_error(ErrorCode::internal, "cannot write " + log_path_ + ": " + std::generic_category().message(errno));
   std::vector<std::string> words = {program_,      "--data-dir", data_dir_, "--listen", "127.0.0.1:" + port_,
                                     "--port-file", port_path_};
+  words.insert(words.end(), flags_.begin(), flags_.end());
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
@@ -128,4 +153,4 @@ void ServerProcess::stop() {
 
 std::string ServerProcess::endpoint() const { return "127.0.0.1:" + port_; }
 
-}  // namespace kilokv::bank
+}  // namespace kilokv::own_server
