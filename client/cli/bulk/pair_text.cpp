@@ -9,6 +9,7 @@
 
 #include "client/cli/input_value.hpp"
 #include "client/cli/utf8.hpp"
+#include "client/measure/csv.hpp"
 
 namespace kilokv::client {
 namespace {
@@ -37,26 +38,6 @@ void append_json_string(std::string_view text, std::string* out) {
   out->push_back('"');
 }
 
-bool needs_quotes(std::string_view cell, char separator) {
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
-  const auto is_special = [separator](char c) { return c == separator || c == '"' || c == '\r' || c == '\n'; };
-  return cell.empty() || is_blank(cell.front()) || is_blank(cell.back()) ||
-         std::any_of(cell.begin(), cell.end(), is_special);
-}
-
-void append_cell(std::string_view text, char separator, std::string* out) {
-  if (!needs_quotes(text, separator)) {
-    out->append(text);
-    return;
-  }
-  out->push_back('"');
-  for (const char c : text) {
-    if (c == '"') out->push_back('"');
-    out->push_back(c);
-  }
-  out->push_back('"');
-}
-
 bool looks_like_an_integer(std::string_view bytes) {
   const auto value = parse_value(bytes, false);
   return !value || std::holds_alternative<std::int64_t>(*value);
@@ -67,7 +48,7 @@ void append_bytes_cell(std::string_view bytes, bool as_base64, char separator, s
     out->append(kBase64Mark);
     append_base64(bytes, out);
   } else {
-    append_cell(bytes, separator, out);
+    bench::append_csv_cell(bytes, separator, out);
   }
 }
 
