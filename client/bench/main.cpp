@@ -5,11 +5,14 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <system_error>
 
+#include "client/bench/compare.hpp"
 #include "client/bench/options.hpp"
 #include "client/bench/report.hpp"
 #include "client/bench/run.hpp"
+#include "client/bench/tune_report.hpp"
 #include "client/command_line/arguments.hpp"
 #include "client/command_line/error_report.hpp"
 #include "client/command_line/interrupt.hpp"
@@ -28,6 +31,12 @@ constexpr interrupt::Lines kInterruptLines = {
     "\nkilokv-bench: ending early: waits for the last answers and checks the state; a second signal ends it at once\n",
     "\nkilokv-bench: ended by a second signal: no report, and nothing was checked\n"};
 
+constexpr interrupt::Lines kTuneInterruptLines = {"\nkilokv-bench: ended before anything was measured\n",
+                                                  "\nkilokv-bench: ending early: waits for the last answers; a second "
+                                                  "signal ends it at once, and leaves the folder of "
+                                                  "its server\n",
+                                                  "\nkilokv-bench: ended by a second signal: no report\n"};
+
 ExitCode report_error(const client::Error& error) {
   return client::report_error("kilokv-bench", "--give-up-after", error);
 }
@@ -41,34 +50,64 @@ bool can_write(const char* flag, const std::string& path) {
   return false;
 }
 
-bool write_json(const std::string& json, const std::string& path) {
+// Writes what the flag names: `text` ends with a newline.
+bool write(const char* flag, const std::string& text, const std::string& path) {
   if (path.empty()) return true;
   if (path == "-") {
-    std::cout << json << std::endl;
+    std::cout << text << std::flush;
     return std::cout.good();
   }
   std::ofstream file(path);
-  file << json << "\n";
+  file << text;
   file.flush();
-  if (!file) std::cerr << "kilokv-bench: --json: cannot write " << path << "\n";
+  if (!file) std::cerr << "kilokv-bench: " << flag << ": cannot write " << path << "\n";
   return file.good();
 }
 
-// Returns the exit code.
+// The reports of run, sweep and tune go to the files that the flags name. People read the text, unless standard output
+// has another use.
+struct Reports {
+  std::string text, json, csv;
+};
+
+bool write_reports(const bench::Flags& flags, const Reports& reports) {
+  if (flags.json_path() != "-" && flags.csv_path() != "-") std::cout << reports.text << std::flush;
+  const bool has_json = write("--json", reports.json + "\n", flags.json_path());
+  return write("--csv", reports.csv, flags.csv_path()) && has_json;
+}
+
+bool can_write_reports(const bench::Flags& flags) {
+  if (flags.json_path() == "-" && flags.csv_path() == "-") {
+    std::cerr << "kilokv-bench: --json and --csv cannot both be -: name a file for one of them\n";
+    return false;
+  }
+  return can_write("--json", flags.json_path()) && can_write("--csv", flags.csv_path());
+}
+
+void tell(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+
+int wrong_flags(const client::Error& error) {
+  std::cerr << "kilokv-bench: " << error.message << "\n";
+  return static_cast<int>(client::exit_code_before_sending(error.code));
+}
+
+// An error is more important than an interrupt, so its exit code counts.
+int ended_as(ExitCode code) {
+  const int signal = interrupt::received();
+  return code == ExitCode::ok && signal != 0 ? interrupt::exit_code(signal) : static_cast<int>(code);
+}
+
+// The functions below return the exit code.
 int execute(const bench::Flags& flags, bool sweep) {
   const auto runs = flags.runs();
-  if (!runs) {
-    std::cerr << "kilokv-bench: " << runs.error().message << "\n";
-    return static_cast<int>(client::exit_code_before_sending(runs.error().code));
-  }
-  if (!can_write("--json", flags.json_path()) || !can_write("--history", runs->front().history_path)) {
+  if (!runs) return wrong_flags(runs.error());
+  if (!can_write_reports(flags) || !can_write("--history", runs->front().history_path)) {
     return static_cast<int>(ExitCode::other);
   }
-  const auto progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   std::vector<RunReport> reports;
   ExitCode code = ExitCode::ok;
   for (const bench::RunOptions& options : *runs) {
-    auto report = bench::run(options, progress);
+    auto report = bench::run(options, tell);
     if (!report) {  // the runs before it can still be reported
       if (interrupt::received() == 0) code = report_error(report.error());
       break;
@@ -80,14 +119,69 @@ int execute(const bench::Flags& flags, bool sweep) {
     reports.push_back(std::move(*report));
     if (interrupt::received() != 0) break;
   }
-  const int signal = interrupt::received();
-  // An error is more important than an interrupt, so its exit code counts.
-  const int ended = code == ExitCode::ok && signal != 0 ? interrupt::exit_code(signal) : static_cast<int>(code);
+  const int ended = ended_as(code);
   if (reports.empty()) return ended;
-  if (flags.json_path() != "-") std::cout << (sweep ? bench::sweep_table(reports) : bench::to_text(reports.front()));
-  const std::string json = sweep ? bench::json_text(reports) : bench::json_text(reports.front());
-  if (!write_json(json, flags.json_path())) return static_cast<int>(ExitCode::other);
-  return ended;
+  const Reports texts = {sweep ? bench::sweep_table(reports) : bench::to_text(reports.front()),
+                         sweep ? bench::json_text(reports) : bench::json_text(reports.front()),
+                         bench::csv_text(reports)};
+  return write_reports(flags, texts) ? ended : static_cast<int>(ExitCode::other);
+}
+
+int tune(const bench::Flags& flags) {
+  const auto options = flags.tune();
+  if (!options) return wrong_flags(options.error());
+  if (!can_write_reports(flags)) return static_cast<int>(ExitCode::other);
+  tell(bench::plan_text(*options));
+  const auto report = bench::tune(*options, tell);
+  if (!report) return static_cast<int>(report_error(report.error()));
+  if (!report->failure.empty()) std::cerr << "kilokv-bench: " << report->failure << "\n";
+  const bool is_done = report->failure.empty() && (bench::advise(*report).complete || report->interrupted_by != 0);
+  const int ended = ended_as(is_done ? ExitCode::ok : ExitCode::not_done);
+  const Reports texts = {bench::to_text(*report), bench::json_text(*report), bench::csv_text(report->runs)};
+  return write_reports(flags, texts) ? ended : static_cast<int>(ExitCode::other);
+}
+
+struct CompareFlags {
+  std::string a, b, json_path;
+  double threshold = bench::kCompareThreshold;
+};
+
+void add_compare(CLI::App* command, CompareFlags* flags) {
+  command->add_option("A", flags->a, "report before: JSON of run, sweep or tune")->required();
+  command->add_option("B", flags->b, "report after")->required();
+  command
+      ->add_option("--threshold", flags->threshold,
+                   "share by which two numbers must differ at least, such as 0.15; with three repeats or more, their "
+                   "spread counts if it is larger")
+      ->transform(client::real_number(0, 100))
+      ->capture_default_str();
+  command->add_option("--json", flags->json_path,
+                      "write the comparison as JSON to this file; -: standard output, instead of the table");
+  command->footer(
+      "Exit codes: 0 nothing in B is worse; 1 something in B is worse than in A by more than the threshold;\n"
+      "2 wrong usage, a file that is no report, or no configuration in common; 5 a file cannot be read or written.\n"
+      "Example: kilokv-bench compare before.json after.json");
+}
+
+bool read_file(const std::string& path, bench::ReportFile* report) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (file && text << file.rdbuf()) {
+    *report = {path, text.str()};
+    return true;
+  }
+  std::cerr << "kilokv-bench: cannot read " << path << ": " << std::generic_category().message(errno) << "\n";
+  return false;
+}
+
+int compare(const CompareFlags& flags) {
+  bench::ReportFile a, b;
+  if (!read_file(flags.a, &a) || !read_file(flags.b, &b)) return static_cast<int>(ExitCode::other);
+  const auto comparison = bench::compare(a, b, flags.threshold);
+  if (!comparison) return wrong_flags(comparison.error());
+  if (flags.json_path != "-") std::cout << comparison->text << std::flush;
+  if (!write("--json", comparison->json + "\n", flags.json_path)) return static_cast<int>(ExitCode::other);
+  return static_cast<int>(comparison->is_worse ? ExitCode::not_done : ExitCode::ok);
 }
 
 }  // namespace
@@ -98,18 +192,28 @@ int main(int argc, char** argv) {
   client::add_version_flag(app.get());
   app->require_subcommand(1);
   app->footer(
-      "Exit codes: 0 good; 1 the invariant does not hold, or transactions were refused or stayed unknown;\n"
-      "2 wrong usage; 3 the server refused the input; 4 no server, no answer in time, or a full server;\n"
-      "5 any other error; 130 Ctrl-C, or 143 SIGTERM, ended the run: the report covers the time until then,\n"
-      "and the state is checked.\n"
+      "Exit codes: 0 good; 1 the invariant does not hold, or transactions were refused or stayed unknown; tune\n"
+      "recommends nothing; compare finds something worse; 2 wrong usage; 3 the server refused the input;\n"
+      "4 no server, no answer in time, or a full server; 5 any other error; 130 Ctrl-C, or 143 SIGTERM, ended the\n"
+      "run: the report covers the time until then, and the state is checked.\n"
       "Example: kilokv-bench run --workload bank --batch-size 1024 --in-flight 8 --json -");
   CLI::App* run = client::add_subcommand(app.get(), "run", "Make one run");
   CLI::App* sweep = client::add_subcommand(
       app.get(), "sweep", "Make a run for each combination of values, from lists such as --batch-size 1,16,128");
-  const bench::Flags run_flags(run, false);
-  const bench::Flags sweep_flags(sweep, true);
+  CLI::App* tune_command = client::add_subcommand(
+      app.get(), "tune",
+      "Find the smallest batch size that is nearly the fastest, on a server of its own or a given one");
+  CLI::App* compare_command =
+      client::add_subcommand(app.get(), "compare", "Compare two JSON reports of run, sweep or tune");
+  const bench::Flags run_flags(run, bench::Purpose::run);
+  const bench::Flags sweep_flags(sweep, bench::Purpose::sweep);
+  const bench::Flags tune_flags(tune_command, bench::Purpose::tune);
+  CompareFlags compare_flags;
+  add_compare(compare_command, &compare_flags);
   client::add_help_command(app.get());
   if (const auto code = client::parse_arguments(app.get(), argc, argv)) return *code;
-  interrupt::install(kInterruptLines);
+  if (*compare_command) return compare(compare_flags);
+  interrupt::install(*tune_command ? kTuneInterruptLines : kInterruptLines);
+  if (*tune_command) return tune(tune_flags);
   return *run ? execute(run_flags, false) : execute(sweep_flags, true);
 }

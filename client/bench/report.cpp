@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "client/bench/report_json.hpp"
+#include "client/bench/warnings.hpp"
 #include "client/command_line/arguments.hpp"
 #include "client/measure/text.hpp"
 
@@ -29,11 +31,6 @@ std::string cpu_model() {
     if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
   }
   return "unknown";
-}
-
-const char* encoding_name(const RunOptions& options) {
-  if (options.unary) return "unary";
-  return options.encoding == client::Encoding::columns ? "columns" : "rows";
 }
 
 const char* order_name(engine::PairOrder order) {
@@ -82,6 +79,7 @@ Json config_json(const RunOptions& options) {
                  {"warmup_us", options.warmup_us},
                  {"give_up_after_us", options.give_up_after_us},
                  {"history", !options.history_path.empty()}};
+  if (options.server_batch_max != 0) config["batch_max_transactions"] = options.server_batch_max;
   if (engine::Workload::kind(options.workload.name).has_pairs) {
     config["wait_share"] = options.workload.semantic.wait_share;
     config["wait_timeout_us"] = options.workload.semantic.wait_timeout_us;
@@ -95,12 +93,23 @@ Json config_json(const RunOptions& options) {
   return config;
 }
 
-// The share of the time in which requests were due, and none was sent because all were in flight.
-Json full_share(const RunReport& report) {
-  const RunOptions& options = report.options;
-  if (options.rate_per_s <= 0 || options.unary) return nullptr;
-  const auto whole_us = static_cast<double>(options.warmup_us + report.measured_us) * options.connections;
-  return static_cast<double>(report.whole.full_us) / whole_us;
+Json cpu_json(const CpuUse& cpu) {
+  if (!cpu.known) return nullptr;
+  const bool is_hidden = cpu.place == ServerPlace::hidden;
+  return {{"cores", cpu.cores},
+          {"client_share", cpu.client},
+          {"client_thread_share", cpu.busiest_thread},
+          {"client_machine_share", cpu.client_machine},
+          {"server_machine_share", cpu.place == ServerPlace::here ? Json(cpu.server) : Json(nullptr)},
+          {"others_share", is_hidden ? Json(nullptr) : Json(cpu.others)},
+          {"steal_share", cpu.steal},
+          {"idle_share", cpu.idle}};
+}
+
+Json warnings_json(const RunReport& report) {
+  Json json = Json::array();
+  for (const Warning& warning : warnings_of(report)) json.push_back({{"code", warning.code}, {"text", warning.text}});
+  return json;
 }
 
 Json refusals_json(const RunReport& report) {
@@ -112,17 +121,30 @@ Json refusals_json(const RunReport& report) {
           {"waited_seconds", static_cast<double>(refusals.waited_us) / 1e6}};
 }
 
+}  // namespace
+
+const char* encoding_name(const RunOptions& options) {
+  if (options.unary) return "unary";
+  return options.encoding == client::Encoding::columns ? "columns" : "rows";
+}
+
+double committed_per_s(const RunReport& report) {
+  return per_second(report.measured.counts.of(Outcome::committed), report.measured_us);
+}
+
 Json to_json(const RunReport& report) {
   const Counts& measured = report.measured.counts;
   Json json = outcomes_json(measured);
-  json["committed_per_s"] = per_second(measured.of(Outcome::committed), report.measured_us);
+  json["committed_per_s"] = committed_per_s(report);
   json["errors"] = report.whole.errors;
   json["unknown"] = report.whole.unknown;
   json["due"] = report.options.rate_per_s > 0 ? Json(report.whole.due) : Json(nullptr);
   json["sent"] = report.whole.sent;
   json["not_sent"] = report.whole.not_sent;
   json["requests_sent_again"] = report.whole.retries;
-  json["in_flight_full_share"] = full_share(report);
+  const bool is_open = report.options.rate_per_s > 0;
+  json["in_flight_full_share"] = is_open && !report.options.unary ? Json(full_share(report)) : Json(nullptr);
+  json["in_flight_filled_share"] = is_open ? Json(nullptr) : Json(filled_share(report));
   json["refusals"] = refusals_json(report);
   json["measured_seconds"] = static_cast<double>(report.measured_us) / 1e6;
   json["latency_us"] = latency_json(report.measured.latency_us);
@@ -138,6 +160,8 @@ Json to_json(const RunReport& report) {
                       {"records", report.state.records},
                       {"total", report.state.total},
                       {"boundary", report.state.boundary}};
+  json["cpu"] = cpu_json(report.cpu);
+  json["warnings"] = warnings_json(report);
   json["failure"] = report.failure.empty() ? Json(nullptr) : Json(report.failure);
   json["interrupted_by"] = report.interrupted_by != 0 ? Json(report.interrupted_by) : Json(nullptr);
   json["config"] = config_json(report.options);
@@ -148,8 +172,6 @@ Json to_json(const RunReport& report) {
   return json;
 }
 
-}  // namespace
-
 std::string json_text(const RunReport& report) { return to_json(report).dump(2); }
 std::string json_text(const std::vector<RunReport>& reports) {
   Json json = Json::array();
@@ -157,6 +179,12 @@ std::string json_text(const std::vector<RunReport>& reports) {
   return json.dump(2);
 }
 std::string config_text(const RunOptions& options) { return config_json(options).dump(); }
+
+std::string warning_lines(const std::vector<RunReport>& reports, const std::string& indent) {
+  std::string text;
+  for (const std::string& warning : merged_warnings(reports)) text += indent + "warning  " + warning + "\n";
+  return text;
+}
 
 std::string to_text(const RunReport& report) {
   const Counts& counts = report.measured.counts;
@@ -179,11 +207,12 @@ std::string to_text(const RunReport& report) {
     text += "\n  ended    by signal " + std::to_string(report.interrupted_by) + ", " + seconds(report.measured_us, 1) +
             " of " + seconds(report.options.duration_us, 1) + " measured";
   }
-  if (!report.checked) return text + "\n  check    did not run\n";
+  const std::string warnings = warning_lines({report}, "  ");
+  if (!report.checked) return text + "\n  check    did not run\n" + warnings;
   text += "\n  check    " + report.state.statement + ": " +
           (report.state.violation.empty() ? "holds" : "VIOLATED: " + report.state.violation) + " (" +
           grouped(report.state.records) + " records at boundary " + grouped(report.state.boundary) + ")\n";
-  return text;
+  return text + warnings;
 }
 
 std::string sweep_table(const std::vector<RunReport>& reports) {
@@ -204,7 +233,7 @@ std::string sweep_table(const std::vector<RunReport>& reports) {
                std::string(report.failure.empty() ? "holds" : "FAILED") +
                    (report.interrupted_by != 0 ? ", ended early" : "")});
   }
-  return table.render();
+  return table.render() + warning_lines(reports, "");
 }
 
 }  // namespace kilokv::bench

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <future>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "client/bench/call_driver.hpp"
 #include "client/bench/report.hpp"
+#include "client/bench/reset.hpp"
 #include "client/bench/stream_driver.hpp"
 #include "client/command_line/interrupt.hpp"
 #include "client/measure/clock.hpp"
@@ -28,7 +30,8 @@ class Runner {
   Runner(const RunOptions& options, const ProgressLine& progress) : options_(options), progress_(progress) {}
 
   client::Expected<RunReport> run() {
-    for (const auto step : {&Runner::connect, &Runner::load, &Runner::check_before, &Runner::open_history}) {
+    for (const auto step :
+         {&Runner::connect, &Runner::reset, &Runner::load, &Runner::check_before, &Runner::open_history}) {
       if (interrupt::received() != 0) return make_error(client::ErrorCode::cancelled, "ended before the run began");
       if (const client::Error error = (this->*step)()) return error;
     }
@@ -42,12 +45,14 @@ class Runner {
 
  private:
   client::Error connect();
+  client::Error reset();
   client::Error load();
   client::Error check_before();
   client::Error open_history();
   client::Error make_drivers();
   void drive();
   void look_for_interrupt();
+  void look_at_cpu();
   void collect();
   void close_history();
   client::Error check_after();
@@ -63,6 +68,8 @@ class Runner {
   Window window_;
   std::vector<std::unique_ptr<Driver>> drivers_;
   std::int64_t last_progress_us_ = 0;
+  ServerFound found_;
+  std::optional<CpuTimes> cpu_begin_, cpu_end_;  // of the measured part
 };
 
 client::Expected<engine::Workload> Runner::workload(std::uint64_t stream) const {
@@ -93,6 +100,18 @@ client::Error Runner::connect() {
   auto status = client_->status();
   if (!status) return status.error();
   report_.server = std::move(*status);
+  found_ = find_listener(options_.server.endpoint);
+  return {};
+}
+
+client::Error Runner::reset() {
+  if (!options_.reset) return {};
+  auto generator = workload(0);
+  if (!generator) return generator.error();
+  const auto done = delete_records(sessions_.front().get(), *generator, options_);
+  if (!done) return done.error();
+  progress_("deleted the old records in " + grouped(done->transactions) + " transactions, " +
+            seconds(done->elapsed_us));
   return {};
 }
 
@@ -162,11 +181,22 @@ void Runner::drive() {
     tick_us = std::max(tick_us, steady_now_us()) + kProgressIntervalUs;
     while (!running.empty() && steady_now_us() < tick_us) {
       look_for_interrupt();
+      look_at_cpu();
       const auto look = at_steady_us(std::min(tick_us, steady_now_us() + kInterruptLookUs));
       while (!running.empty() && running.back().wait_until(look) == std::future_status::ready) running.pop_back();
     }
     progress_(progress_line(steady_now_us()));
   }
+  look_at_cpu();
+  if (cpu_begin_ && cpu_end_) {
+    report_.cpu = cpu_between(*cpu_begin_, *cpu_end_, found_.place, machine_cores(), own_cores());
+  }
+}
+
+void Runner::look_at_cpu() {
+  const std::int64_t now_us = steady_now_us();
+  if (!cpu_begin_ && now_us >= window_.begin_us) cpu_begin_ = read_cpu_times(found_.pid);
+  if (cpu_begin_ && !cpu_end_ && now_us >= window_.end_us) cpu_end_ = read_cpu_times(found_.pid);
 }
 
 void Runner::look_for_interrupt() {

@@ -2,9 +2,11 @@
 // known, and checks that the workload allows the state. Thread safety: none.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
+#include "client/bench/cpu_use.hpp"
 #include "client/bench/loader.hpp"
 #include "client/bench/run_options.hpp"
 #include "client/bench/state_check.hpp"
@@ -14,10 +16,12 @@ namespace kilokv::bench {
 
 struct RunReport {
   RunOptions options;
+  std::uint32_t repeat = 1;  // which run with these options it is
   client::ServerStatus server;
   LoadReport load;
   std::int64_t measured_us = 0;  // between warm-up and the end
   Tally measured;
+  CpuUse cpu;              // of the measured part
   Counts whole;            // with the warm-up, and with what was still in flight at the end
   int interrupted_by = 0;  // the signal that ended it early; 0: none
   bool checked = false;    // whether `state` was read: the server may be gone at the end

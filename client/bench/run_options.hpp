@@ -22,6 +22,9 @@ struct RunOptions {
   std::int64_t give_up_after_us = 60'000'000;
   client::Encoding encoding = client::Encoding::columns;
   bool unary = false;  // one transaction in a call, no session
+  // --batch-max-transactions of the server, if this program has started it with that flag; 0: it is not known.
+  std::uint32_t server_batch_max = 0;
+  bool reset = false;  // delete the keys of the workload before the load
   bool load = true;    // write the initial records that are not there
   std::string history_path;
 };

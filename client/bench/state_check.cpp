@@ -41,6 +41,12 @@ bool KeySpace::contains(std::string_view key) const {
 std::string KeySpace::from() const { return ranges_.begin()->second.first; }
 std::string KeySpace::to() const { return ranges_.rbegin()->second.last + '\0'; }
 
+std::vector<std::string> KeySpace::prefixes() const {
+  std::vector<std::string> prefixes;
+  for (const auto& [prefix, range] : ranges_) prefixes.push_back(prefix);
+  return prefixes;
+}
+
 client::Expected<StateReport> check_state(client::Client* client, const engine::Workload& workload,
                                           std::int64_t give_up_after_us) {
   const KeySpace keys(workload);

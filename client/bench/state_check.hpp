@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/workloads/workload.hpp"
 #include "kilokv/client.hpp"
@@ -20,6 +21,7 @@ class KeySpace {
   bool contains(std::string_view key) const;
   std::string from() const;  // bounds of a scan that visits all of them: [from, to)
   std::string to() const;
+  std::vector<std::string> prefixes() const;  // of the names of its keys
 
  private:
   struct Range {

@@ -151,6 +151,7 @@ void ServerProcess::stop() {
   kill();
 }
 
+std::string ServerProcess::last_log_line() const { return last_line(log_path_); }
 std::string ServerProcess::endpoint() const { return "127.0.0.1:" + port_; }
 
 }  // namespace kilokv::own_server

@@ -38,6 +38,7 @@ class ServerProcess {
   std::string endpoint() const;  // HOST:PORT
   pid_t pid() const { return pid_; }
   const std::string& log_path() const { return log_path_; }
+  std::string last_log_line() const;
 
  private:
   ServerProcess(std::string program, const std::string& data_dir, std::vector<std::string> flags);
