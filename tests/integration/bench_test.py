@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Short runs of kilokv-bench against a real server: every workload, both loops, both encodings, histories, sweeps."""
 
+import csv
+import io
 import json
 import os
 import pathlib
@@ -18,6 +20,16 @@ BRIEF = ["--warmup", "100ms", "--keys", "1000"]
 SHORT = [*BRIEF, "--duration", "500ms", "--batch-size", "64"]
 FIELDS = {"committed", "committed_per_s", "guard_failed", "wait_expired", "errors", "unknown", "latency_us", "config",
           "due", "sent", "not_sent", "refusals"}
+
+
+def read_csv(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def servers_of(pid):
+    """The processes that this process has started, and that run."""
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in children.split()]
 
 
 class Bench(unittest.TestCase):
@@ -300,6 +312,170 @@ class Bench(unittest.TestCase):
                                (["--unary", "--batch-size", "2"], "--batch-size means nothing with --unary")):
             self.assertIn(problem, self.bench("run", *words, code=2))
 
+    def test_csv_has_a_row_for_each_run(self):
+        path = self.folder / "report.csv"
+        reports = self.bench("sweep", *BRIEF, "--duration", "300ms", "--batch-size", "1,64", "--csv", str(path))
+        rows = read_csv(path.read_text())
+        self.assertEqual([row["batch_size"] for row in rows], ["1", "64"])
+        for row, report in zip(rows, reports):
+            self.assertEqual(int(row["committed"]), report["committed"])
+            self.assertEqual(int(row["p99_us"]), report["latency_us"]["p99"])
+            self.assertEqual(row["holds"], "true")
+            self.assertEqual(row["warnings"].split(), [warning["code"] for warning in report["warnings"]])
+
+    def test_what_the_processors_did_is_told(self):
+        cpu = self.bench("run", *SHORT)["cpu"]
+        self.assertEqual(cpu["cores"], os.cpu_count())
+        self.assertGreater(cpu["server_machine_share"], 0)  # the server of this test is found by its port
+        self.assertGreater(cpu["client_machine_share"], 0)
+        total = sum(cpu[name] for name in ("client_machine_share", "server_machine_share", "others_share", "steal_share",
+                                           "idle_share"))
+        self.assertLess(total, 1.2)  # the times of the system have steps of 10 ms
+
+    def test_an_open_loop_that_is_full_warns(self):
+        report = self.bench("run", *BRIEF, "--duration", "500ms", "--in-flight", "1", "--batch-size", "1", "--rate", "1000000")
+        self.assertIn("in_flight", [warning["code"] for warning in report["warnings"]])
+
+    def test_reset_takes_what_another_run_left(self):
+        self.check(self.bench("run", "--warmup", "0", "--duration", "200ms", "--keys", "3000", "--batch-size", "64"))
+        self.server.client("add", "acct000000000007", "1")
+        self.server.client("put", "acct", "another key")
+        self.server.client("put", "acctx", "another key")
+        self.assertIn("Use the --keys and options", self.bench("run", *SHORT, code=5))
+        report = self.bench("run", *SHORT, "--reset")
+        self.check(report)
+        self.assertEqual((report["load"]["written"], report["load"]["there_already"]), (1000, 0))
+        self.assertEqual(len(self.server.pairs()), 1002)
+        self.assertEqual(self.server.client("get", "acctx").strip(), "another key")
+        self.assertIn("leave one out", self.bench("run", *SHORT, "--reset", "--no-load", code=2))
+
+    def compare(self, *words, code=0):
+        command = [str(BIN / "kilokv-bench"), "compare", *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_compare_reports(self):
+        before, after, other = (self.folder / name for name in ("a.json", "b.json", "c.json"))
+        report = self.bench("run", *SHORT)
+        before.write_text(json.dumps(report))
+        self.assertIn("the same", self.compare(before, before))
+        report["committed_per_s"] /= 2
+        report["commit"] = "another"
+        after.write_text(json.dumps(report))
+        text = self.compare(before, after, code=1)
+        self.assertIn("worse in committed/s", text)
+        self.assertIn("commit of kilokv-bench differs", text)
+        self.assertIn("better in committed/s", self.compare(after, before))
+        self.assertIn("the same", self.compare(before, after, "--threshold", "1.5"))
+        found = json.loads(self.compare(before, after, "--json", "-", code=1))
+        self.assertAlmostEqual(found["points"][0]["committed_per_s"]["ratio"], 0.5)
+        other.write_text("[]")
+        self.assertIn("is no JSON report", self.compare(before, other, code=2))
+        self.assertIn("cannot read", self.compare(before, self.folder / "none.json", code=5))
+
+    def test_tune_on_a_given_server(self):
+        # A fast server is not needed, and a machine of tests is busy: what is recommended does not matter here.
+        tuned = self.tune("--endpoint", self.server.endpoint, "--batch-size", "16,1,64", "--csv", str(self.folder / "t.csv"))
+        self.assertEqual(tuned["varied"], "--batch-size")
+        self.assertFalse(tuned["own_server"])
+        self.assertEqual([one["size"] for one in tuned["sizes"]], [1, 16, 64])
+        self.assertEqual(tuned["rounds"], 3)
+        sizes = [run["config"]["batch_size"] for run in tuned["runs"]]
+        rounds = [sizes[i:i + 3] for i in range(0, 9, 3)]
+        for one in rounds:  # interleaved: each size once in each round
+            self.assertEqual(sorted(one), [1, 16, 64])
+        self.assertGreater(len(set(map(tuple, rounds))), 1)
+        for run in tuned["runs"]:
+            self.check(run)
+        self.assertEqual([run["load"]["written"] for run in tuned["runs"]], [1000] + [0] * 8)
+        self.assertEqual(len(read_csv((self.folder / "t.csv").read_text())), 9)
+
+    def tune(self, *words, codes=(0, 1)):
+        command = [str(BIN / "kilokv-bench"), "tune", *BRIEF, "--duration", "200ms", "--repeats", "3", "--json", "-", *words]
+        environment = {name: value for name, value in os.environ.items() if name != "KILOKV_ENDPOINT"}
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240,
+                              env={**environment, "TMPDIR": str(self.folder)}, check=False)
+        self.assertIn(done.returncode, codes, done.stderr)
+        self.assertIn("takes about", done.stderr)
+        tuned = json.loads(done.stdout)
+        self.assertEqual(done.returncode == 0, tuned["recommended"] is not None)
+        return tuned
+
+    def left_folders(self):
+        return [path.name for path in self.folder.iterdir() if path.name.startswith("kilokv-tune")]
+
+    def test_tune_on_its_own_server(self):
+        tuned = self.tune("--batch-size", "1,64")
+        self.assertTrue(tuned["own_server"])
+        for run in tuned["runs"]:
+            self.check(run)
+        self.assertEqual(self.left_folders(), [])
+        self.assertIn("records", self.server.client("status"))  # the other server goes on
+
+    def test_tune_varies_the_limit_of_its_own_server(self):
+        tuned = self.tune("--batch-max-transactions", "8,512", "--batch-size", "16")
+        self.assertEqual(tuned["varied"], "--batch-max-transactions")
+        self.assertEqual([one["size"] for one in tuned["sizes"]], [8, 512])
+        for run in tuned["runs"]:
+            self.check(run)
+            self.assertEqual(run["config"]["batch_size"], 16)
+        self.assertEqual(self.left_folders(), [])
+
+    def test_tune_that_no_size_satisfies(self):
+        command = [str(BIN / "kilokv-bench"), "tune", *BRIEF, "--duration", "200ms", "--repeats", "3", "--batch-size", "1,64",
+                   "--p99-goal", "1us", "--endpoint", self.server.endpoint]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stdout, "meets the goal of a p99 of 1 us: the lowest|too busy to recommend")
+
+    def start_tune(self, *words):
+        command = [str(BIN / "kilokv-bench"), "tune", *BRIEF, "--json", "-", *words]
+        environment = {name: value for name, value in os.environ.items() if name != "KILOKV_ENDPOINT"}
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, env={**environment, "TMPDIR": str(self.folder)})
+        for part in (running.stderr.close, running.stdout.close, running.wait, running.kill):
+            self.addCleanup(part)
+        return running
+
+    def test_tune_ends_its_server_and_removes_its_folder_after_a_signal(self):
+        running = self.start_tune("--batch-size", "1,64", "--duration", "30s")
+        while "loaded" not in running.stderr.readline():
+            pass
+        running.stderr.readline()  # a progress line of the first run
+        own = servers_of(running.pid)
+        self.assertEqual(len(own), 1)
+        self.assertEqual(len(self.left_folders()), 1)
+        running.send_signal(signal.SIGINT)
+        out, errors = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 130, errors)
+        tuned = json.loads(out)
+        self.assertEqual((tuned["interrupted_by"], tuned["rounds"], tuned["recommended"]), (2, 0, None))
+        self.assertEqual(self.left_folders(), [])
+        self.assertFalse(pathlib.Path(f"/proc/{own[0]}").exists())
+
+    def test_tune_removes_its_folder_after_an_error(self):
+        running = self.start_tune("--batch-size", "1,64", "--duration", "30s", "--give-up-after", "1s")
+        while "loaded" not in running.stderr.readline():
+            pass
+        os.kill(servers_of(running.pid)[0], signal.SIGKILL)
+        _, errors = running.communicate(timeout=120)
+        self.assertNotEqual(running.returncode, 0, errors)
+        self.assertEqual(self.left_folders(), [])
+        self.assertIn("records", self.server.client("status"))  # the other server goes on
+
+    def test_tune_whose_time_is_over(self):
+        tuned = self.tune("--batch-size", "1,64", "--time-limit", "1ms", codes=(1,))
+        self.assertTrue(tuned["out_of_time"])
+        self.assertEqual(len(tuned["runs"]), 1)
+        self.assertIn("0 complete rounds, and 3 are needed", tuned["sentences"][0])
+
+    def test_tune_without_a_server(self):
+        command = [str(BIN / "kilokv-bench"), "tune", "--server", "no/such/kilokvd"]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("--server: cannot run no/such/kilokvd", done.stderr)
+
     def test_usage_and_no_server(self):
         self.assertIn("--batch-size", self.bench("run", "--batch-size", "0", code=2))
         command = [str(BIN / "kilokv-bench"), "run", "--endpoint", "127.0.0.1:1", "--give-up-after", "1s"]
@@ -308,7 +484,7 @@ class Bench(unittest.TestCase):
         self.assertIn(b"start kilokvd there, or check --endpoint", done.stderr)
 
     def test_command_lines_that_are_wrong(self):
-        for words, code, problem in ((["foo"], 2, 'kilokv-bench: unknown command "foo"; known here: run sweep'),
+        for words, code, problem in ((["foo"], 2, 'kilokv-bench: unknown command "foo"; known here: run sweep tune'),
                                      (["run", "--keys", "-5"], 2, 'kilokv-bench: --keys: "-5" is not a whole number'),
                                      (["run", "--endpoint", "foo"], 2, "kilokv-bench: --endpoint: "),
                                      (["run", "--workload", "foo"], 2, "one of bank bank-semantic deposits hot hot-deposits atm"),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 
 #include "client/command_line/arguments.hpp"
@@ -12,9 +13,11 @@
 namespace kilokv::bench {
 namespace {
 
-client::Expected<std::vector<RunOptions>> parse(const std::string& line, bool lists) {
+// Reads the flags of a line, and calls `use` with them.
+template <class Result, class Use>
+client::Expected<Result> read(const std::string& line, Purpose purpose, const Use& use) {
   const auto app = client::make_app("", "kilokv-bench");
-  const Flags flags(app.get(), lists);
+  const Flags flags(app.get(), purpose);
   std::istringstream text(line);
   std::vector<std::string> words{"kilokv-bench"};
   for (std::string word; text >> word;) words.push_back(word);
@@ -23,11 +26,20 @@ client::Expected<std::vector<RunOptions>> parse(const std::string& line, bool li
   testing::internal::CaptureStderr();
   const auto code = client::parse_arguments(app.get(), static_cast<int>(argv.size()), argv.data());
   const std::string said = testing::internal::GetCapturedStderr();
-  if (!code) return flags.runs();
+  if (!code) return use(flags);
   client::Error refused;
   refused.code = client::ErrorCode::invalid_argument;
   refused.message = said;
   return refused;
+}
+
+client::Expected<std::vector<RunOptions>> parse(const std::string& line, bool lists) {
+  return read<std::vector<RunOptions>>(line, lists ? Purpose::sweep : Purpose::run,
+                                       [](const Flags& flags) { return flags.runs(); });
+}
+
+client::Expected<TuneOptions> parse_tune(const std::string& line) {
+  return read<TuneOptions>(line, Purpose::tune, [](const Flags& flags) { return flags.tune(); });
 }
 
 TEST(Options, Defaults) {
@@ -156,7 +168,7 @@ TEST(Options, EveryLetterOfYcsb) {
 
 TEST(Options, HelpTellsTheWorkloads) {
   const auto app = client::make_app("", "kilokv-bench");
-  const Flags flags(app.get(), false);
+  const Flags flags(app.get(), Purpose::run);
   const char* const argv[] = {"kilokv-bench", "--help"};
   testing::internal::CaptureStdout();
   EXPECT_EQ(client::parse_arguments(app.get(), 2, argv), 0);
@@ -170,6 +182,81 @@ TEST(Options, PairsStayOpenAcrossCallsOfOneTransaction) {
   ASSERT_TRUE(runs) << runs.error().message;
   EXPECT_TRUE(runs->front().workload.semantic.across_calls);
   EXPECT_LT(runs->front().workload.semantic.wait_lag, 8u);
+}
+
+std::vector<std::uint32_t> sizes(const client::Expected<TuneOptions>& options) {
+  std::vector<std::uint32_t> sizes;
+  if (!options) return sizes;
+  for (const RunOptions& point : options->points) sizes.push_back(size_of(*options, point));
+  return sizes;
+}
+
+const std::string kGiven = "--endpoint 127.0.0.1:1 ";
+const std::string kOwn = "--server /bin/true ";  // is not started here
+
+TEST(TuneFlags, Defaults) {
+  const auto options = parse_tune(kGiven);
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_EQ(sizes(options), (std::vector<std::uint32_t>{1, 4, 16, 64, 256, 1024, 4096}));
+  EXPECT_EQ(options->rounds, 5u);
+  EXPECT_EQ(options->server, "");
+  EXPECT_FALSE(options->varies_server);
+  EXPECT_EQ(options->points.front().duration_us, 2'000'000);
+  EXPECT_EQ(options->p99_goal_us, 0);
+}
+
+TEST(TuneFlags, SizesAscendAndAreThereOnce) {
+  EXPECT_EQ(sizes(parse_tune(kGiven + "--batch-size 64,1,64,8")), (std::vector<std::uint32_t>{1, 8, 64}));
+}
+
+TEST(TuneFlags, ItsOwnServerUnlessOneIsGiven) {
+  EXPECT_EQ(parse_tune(kOwn)->server, "/bin/true");
+  ::setenv("KILOKV_ENDPOINT", "127.0.0.1:1", 1);
+  EXPECT_EQ(parse_tune("")->server, "") << "that of the environment";
+  EXPECT_EQ(parse_tune(kOwn)->server, "/bin/true") << "a flag is stronger than the environment";
+  ::unsetenv("KILOKV_ENDPOINT");
+}
+
+TEST(TuneFlags, TheLimitOfTheServerIsVariedInstead) {
+  const auto options = parse_tune(kOwn + "--batch-max-transactions 4096,64,512");
+  ASSERT_TRUE(options) << options.error().message;
+  EXPECT_TRUE(options->varies_server);
+  EXPECT_EQ(sizes(options), (std::vector<std::uint32_t>{64, 512, 4096}));
+  for (const RunOptions& point : options->points) EXPECT_EQ(point.batch_size, 1024u);
+  const auto smaller = parse_tune(kOwn + "--batch-max-transactions 4096,64 --batch-size 16");
+  ASSERT_TRUE(smaller) << smaller.error().message;
+  for (const RunOptions& point : smaller->points) EXPECT_EQ(point.batch_size, 16u);
+  const auto fixed = parse_tune(kOwn + "--batch-max-transactions 4096 --batch-size 16,32");
+  ASSERT_TRUE(fixed) << fixed.error().message;
+  EXPECT_EQ(sizes(fixed), (std::vector<std::uint32_t>{16, 32}));
+  EXPECT_EQ(fixed->points.back().server_batch_max, 4096u);
+}
+
+TEST(TuneFlags, Refusals) {
+  const auto message = [](const std::string& line) {
+    const auto options = parse_tune(line);
+    return options ? "taken" : options.error().message;
+  };
+  EXPECT_EQ(message(kGiven + kOwn), "--server and --endpoint exclude each other: give one of them");
+  EXPECT_EQ(message(kGiven + "--batch-max-transactions 1,2"),
+            "--batch-max-transactions is for the tune's own server: leave out --endpoint, or the flag");
+  EXPECT_EQ(message(kOwn + "--batch-max-transactions 1,2 --batch-size 1,2"),
+            "several values of --batch-max-transactions are compared, so --batch-size takes one value");
+  EXPECT_EQ(message(kGiven + "--batch-size 7"), "--batch-size has one value: give two or more to compare");
+  EXPECT_EQ(message(kOwn + "--reset"),
+            "--reset means nothing for the tune's own server, whose data is new; leave it out");
+  EXPECT_EQ(message(kGiven + "--reset"), "taken");
+  EXPECT_NE(message("--server no/such/program").find("--server: cannot run no/such/program: "), std::string::npos);
+  for (const char* flag : {"--rate 5", "--unary", "--history h", "--repeats 2", "--p99-goal 0", "--connections 1,2"}) {
+    EXPECT_NE(message(kGiven + flag), "taken") << flag;
+  }
+}
+
+TEST(Options, AResetNeedsALoad) {
+  EXPECT_EQ(parse("--reset --no-load", false).error().message,
+            "--reset deletes the records, and --no-load writes none, so nothing would be there: leave one out");
+  EXPECT_TRUE(parse("--reset", false)->front().reset);
+  EXPECT_FALSE(parse("", false)->front().reset);
 }
 
 TEST(Options, Refusals) {

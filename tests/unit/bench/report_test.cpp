@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "tests/support/json.hpp"
 
 namespace kilokv::bench {
@@ -96,6 +99,92 @@ TEST(Report, AViolationShows) {
   EXPECT_NE(to_text(report).find("VIOLATED: total: expected 5, got 4"), std::string::npos);
   EXPECT_NE(sweep_table({report}).find("FAILED"), std::string::npos);
   EXPECT_EQ(sweep_table({sample()}).find("FAILED"), std::string::npos);
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The cell of a column, for rows without quotes.
+std::string cell(const std::string& csv, const std::string& column) {
+  const auto split = [](const std::string& line) {
+    std::vector<std::string> cells(1);
+    for (const char c : line) {
+      if (c == ',') {
+        cells.emplace_back();
+      } else {
+        cells.back() += c;
+      }
+    }
+    return cells;
+  };
+  const auto rows = lines(csv);
+  const auto names = split(rows.at(0)), values = split(rows.at(1));
+  EXPECT_EQ(names.size(), values.size());
+  const auto found = std::find(names.begin(), names.end(), column);
+  return found == names.end() ? "no such column" : values.at(static_cast<std::size_t>(found - names.begin()));
+}
+
+TEST(Report, CsvHasARowForEachRun) {
+  RunReport report = sample();
+  report.server.version = "7";
+  const std::string csv = csv_text({report, report});
+  EXPECT_EQ(lines(csv).size(), 3u);
+  EXPECT_EQ(cell(csv, "workload"), "bank");
+  EXPECT_EQ(cell(csv, "committed"), "3000");
+  EXPECT_EQ(cell(csv, "committed_per_s"), "1500.0");
+  EXPECT_EQ(cell(csv, "guard_failed"), "5");
+  EXPECT_EQ(cell(csv, "p99_us"), "990");
+  EXPECT_EQ(cell(csv, "rate_per_s"), "");
+  EXPECT_EQ(cell(csv, "due"), "");
+  EXPECT_EQ(cell(csv, "batch_max_transactions"), "");
+  EXPECT_EQ(cell(csv, "holds"), "true");
+  EXPECT_EQ(cell(csv, "repeat"), "1");
+  EXPECT_EQ(cell(csv, "server_version"), "7");
+  report.checked = false;
+  report.options.server_batch_max = 512;
+  EXPECT_EQ(cell(csv_text({report}), "holds"), "");
+  EXPECT_EQ(cell(csv_text({report}), "batch_max_transactions"), "512");
+  EXPECT_EQ(to_json(report)["config"]["batch_max_transactions"], 512);
+}
+
+TEST(Report, CsvQuotesWhatNeedsIt) {
+  RunReport report = sample();
+  report.server.strategy = "auto, of \"all\"";
+  EXPECT_NE(csv_text({report}).find(",\"auto, of \"\"all\"\"\","), std::string::npos);
+}
+
+TEST(Report, WarningsShowInEachForm) {
+  RunReport report = sample();
+  report.options.rate_per_s = 1000;
+  EXPECT_EQ(to_json(report)["warnings"].size(), 0u);
+  EXPECT_TRUE(to_json(report)["cpu"].is_null());
+  EXPECT_EQ(to_text(report).find("warning"), std::string::npos);
+  report.cpu.known = true;
+  report.cpu.place = ServerPlace::elsewhere;
+  report.cpu.cores = 2;
+  report.cpu.others = 0.5;
+  const Json json = to_json(report);
+  EXPECT_EQ(json["warnings"][0]["code"], "machine_busy");
+  EXPECT_EQ(json["cpu"]["others_share"], 0.5);
+  EXPECT_TRUE(json["cpu"]["server_machine_share"].is_null());
+  EXPECT_NE(to_text(report).find("  warning  this machine is busy"), std::string::npos);
+  EXPECT_NE(sweep_table({report}).find("\nwarning  this machine is busy"), std::string::npos);
+  EXPECT_EQ(cell(csv_text({report}), "warnings"), "machine_busy");
+  report.cpu.place = ServerPlace::hidden;
+  EXPECT_TRUE(to_json(report)["cpu"]["others_share"].is_null());
+}
+
+TEST(Report, AClosedLoopTellsHowFullItWas) {
+  RunReport report = sample();
+  report.options.in_flight = 1;
+  report.options.batch_size = 1;
+  EXPECT_NEAR(to_json(report)["in_flight_filled_share"].number(), 0.752, 0.001);  // 1,502 a second, for 0.5 ms each
+  report.options.rate_per_s = 5;
+  EXPECT_TRUE(to_json(report)["in_flight_filled_share"].is_null());
 }
 
 }  // namespace
