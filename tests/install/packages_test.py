@@ -242,7 +242,7 @@ class Pages(Packages):
     def test_each_flag_is_completed(self):
         for path in (("kilokvd",), ("kilokv",), ("kilokv", "txn"), ("kilokv", "role", "grant"), ("kilokv", "session", "attach"),
                      ("kilokv", "export"), ("kilokv", "import"), ("kilokv", "restore"), ("kilokv-bank", "demo"),
-                     ("kilokv-bench", "run"), ("kilokv-bench", "sweep")):
+                     ("kilokv-bench", "run"), ("kilokv-bench", "sweep"), ("kilokv-bench", "tune")):
             flags = flags_of(self.help_of(*path))
             self.assertGreaterEqual(len(flags), 3, path)
             self.assertLessEqual(flags, set(self.complete(*path, "--")), path)

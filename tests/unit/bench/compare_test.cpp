@@ -135,6 +135,7 @@ TEST(Compare, AnotherDurationIsTheSamePoint) {
   longer.replace(longer.find(R"("duration_us": 7)"), 16, R"("duration_us": 9)");
   const auto comparison = compared(list({{.batch_size = 1}, {}}), longer);
   ASSERT_TRUE(comparison);
+  EXPECT_EQ(Json::parse(comparison->json)["points"].size(), 2u);
   EXPECT_NE(comparison->text.find("note  --duration in us differs: A has 7, B has 7, 9\n"), std::string::npos);
 }
 

@@ -86,20 +86,31 @@ TEST(CpuUse, TheTimesOfThisProcess) {
   EXPECT_GE(machine_cores(), 1u);
 }
 
+std::string endpoint_of(int socket) {
+  sockaddr_in address{};
+  socklen_t length = sizeof(address);
+  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
 TEST(CpuUse, TheProcessThatListens) {
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
-  ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
-  const std::string endpoint = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const std::string endpoint = endpoint_of(listener);
   EXPECT_EQ(find_listener(endpoint).place, ServerPlace::elsewhere) << "it does not listen yet";
   ASSERT_EQ(::listen(listener, 1), 0);
   const ServerFound found = find_listener(endpoint);
   EXPECT_EQ(found.place, ServerPlace::here);
   EXPECT_EQ(found.pid, ::getpid());
+  socklen_t length = sizeof(address);
+  ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  const int caller = ::socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(::connect(caller, reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(find_listener(endpoint_of(caller)).place, ServerPlace::elsewhere) << "it is connected, and does not listen";
+  ::close(caller);
   ::close(listener);
 }
 
