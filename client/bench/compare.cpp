@@ -105,6 +105,10 @@ client::Expected<Report> read(const ReportFile& file) {
     if (point == report.points.end()) point = report.points.insert(point, Point{std::move(config), {}});
     point->runs.push_back(run);
   }
+  if (json.is_object()) {  // a tune makes its runs in a random order
+    std::sort(report.points.begin(), report.points.end(),
+              [](const Point& a, const Point& b) { return a.config < b.config; });
+  }
   return report;
 }
 

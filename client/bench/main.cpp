@@ -151,8 +151,8 @@ void add_compare(CLI::App* command, CompareFlags* flags) {
   command->add_option("B", flags->b, "report after")->required();
   command
       ->add_option("--threshold", flags->threshold,
-                   "share by which two numbers must differ at least, such as 0.15; with three repeats or more, their "
-                   "spread counts if it is larger")
+                   "smallest share by which two numbers differ, such as 0.15; with three repeats or more, their spread "
+                   "counts if it is larger")
       ->transform(client::real_number(0, 100))
       ->capture_default_str();
   command->add_option("--json", flags->json_path,

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <limits>
 #include <system_error>
 #include <utility>
 
 #include "client/command_line/arguments.hpp"
+#include "client/command_line/secrets.hpp"
 #include "client/measure/steady_scan.hpp"
 #include "client/own_server/server_process.hpp"
 
@@ -189,14 +189,22 @@ void Flags::add_axes(CLI::App* command) {
 }
 
 void Flags::add_tune(CLI::App* command) {
+  command->get_option("--endpoint")
+      ->description(
+          "HOST:PORT of a kilokvd that runs; default: the environment variable KILOKV_ENDPOINT, else tune "
+          "starts a server of its own");
+  command->footer(
+      command->get_footer() +
+      "\nExit codes: 0 all that was asked for is recommended; 1 something is not, because the machine is too "
+      "busy,\nno size meets --p99-goal, or too few rounds are complete; the others are those of run");
   command->add_option("--server", tune_.server,
                       "path of the kilokvd to start, in a temporary folder; default: kilokvd in the folder of this "
                       "program, else on PATH; with --endpoint or KILOKV_ENDPOINT, that server is used, and none is "
                       "started");
   command
       ->add_option("--batch-max-transactions", server_batch_max_,
-                   "the same flag of the tune's own server; several values: these are compared, instead of those of "
-                   "--batch-size, which then takes one value (default 1024); default: that of kilokvd")
+                   "most transactions in one batch of the tune's own server; several values are compared, instead of "
+                   "those of --batch-size, which then takes one value (default 1024); default: that of kilokvd")
       ->transform(client::whole_number(1, kServerBatchMax))
       ->delimiter(',')
       ->default_str("");
@@ -302,9 +310,8 @@ client::Expected<std::vector<RunOptions>> Flags::runs() const {
 }
 
 bool Flags::has_own_server() const {
-  const char* const variable = std::getenv(client::kEndpointVariable);
   if (command_->count("--server") != 0) return true;
-  return !server_.endpoint_given() && (variable == nullptr || *variable == '\0');
+  return !server_.endpoint_given() && client::environment_variable(client::kEndpointVariable).empty();
 }
 
 client::Error Flags::check_own_server(const std::string& program) const {

@@ -39,7 +39,8 @@ struct Choice {
 // committed anything. Requires: sizes ascend, and all have equally many runs.
 std::optional<Choice> choose(const std::vector<SizeResults>& sizes, double share);
 
-// The sizes whose median p99 meets the goal.
-std::vector<SizeResults> within_goal(const std::vector<SizeResults>& sizes, double goal_us);
+// The fastest of the sizes whose median p99 meets the goal. `others` also has the sizes that could be chosen because
+// some of the runs met the goal and others did not. Empty: no size meets the goal. Requires: as choose().
+std::optional<Choice> choose_within_goal(const std::vector<SizeResults>& sizes, double goal_us);
 
 }  // namespace kilokv::bench

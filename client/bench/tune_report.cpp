@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "client/bench/report.hpp"
 #include "client/bench/report_json.hpp"
@@ -76,7 +77,7 @@ class Adviser {
 
   void tell_others(const Choice& choice) {
     std::string text = "The runs of one size differ by up to " + exact_percent(choice.spread) + ", so another tune ";
-    text += choice.others.empty() ? "will choose the same." : "may choose " + listed(choice.others) + " as well.";
+    text += choice.others.empty() ? "should choose the same." : "may choose " + listed(choice.others) + " as well.";
     say(std::move(text));
   }
 
@@ -96,8 +97,7 @@ class Adviser {
 
   void tell_goal() {
     const auto goal_us = static_cast<double>(report_.options.p99_goal_us);
-    const std::vector<SizeResults> good = within_goal(sizes_, goal_us);
-    advice_.under_goal = choose(good, 1.0);
+    advice_.under_goal = choose_within_goal(sizes_, goal_us);
     if (!advice_.under_goal) {
       const auto lowest = std::min_element(
           sizes_.begin(), sizes_.end(), [](const SizeResults& a, const SizeResults& b) { return a.p99() < b.p99(); });
@@ -107,7 +107,7 @@ class Adviser {
       return;
     }
     if (refuse_if_busy(&advice_.under_goal)) return;
-    const SizeResults& chosen = at(good, advice_.under_goal->size);
+    const SizeResults& chosen = at(sizes_, advice_.under_goal->size);
     say("With a p99 of at most " + duration(goal_us) + ", the best " + flag_ + " is " + grouped(chosen.size) + ": " +
         rate(chosen.speed().median) + ", and a p99 of " + duration(chosen.p99()) + " (" +
         grouped(chosen.runs_within(goal_us)) + " of " + grouped(chosen.p99_us.size()) + " runs met the goal).");
@@ -193,7 +193,11 @@ std::string json_text(const TuneReport& report) {
   json["out_of_time"] = report.out_of_time;
   json["interrupted_by"] = report.interrupted_by != 0 ? Json(report.interrupted_by) : Json(nullptr);
   json["runs"] = Json::array();
-  for (const RunReport& run : report.runs) json["runs"].push_back(to_json(run));
+  for (const RunReport& run : report.runs) {
+    Json one = to_json(run);
+    one["round"] = run.repeat;
+    json["runs"].push_back(std::move(one));
+  }
   return json.dump(2);
 }
 

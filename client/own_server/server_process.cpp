@@ -58,7 +58,7 @@ std::string find_server() {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
   const std::string beside = (self.parent_path() / "kilokvd").string();
   if (access(beside.c_str(), X_OK) == 0) return beside;
-  const char* const path = std::getenv("PATH");
+  const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing sets it
   std::istringstream folders(path != nullptr ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string program = folder.empty() ? "kilokvd" : folder + "/kilokvd";  // an empty one: the working folder

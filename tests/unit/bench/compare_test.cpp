@@ -98,9 +98,10 @@ TEST(Compare, TheSpreadOfRepeatsCountsIfItIsLarger) {
 }
 
 TEST(Compare, ATuneIsAReportOfItsRuns) {
-  const std::string tune = R"({"varied": "--batch-size", "runs": )" + list({{.batch_size = 1}, {}, {}}) + "}";
+  const std::string tune = R"({"varied": "--batch-size", "runs": )" + list({{}, {.batch_size = 1}, {}}) + "}";
   const Json json = json_of(tune, list({{.batch_size = 1}, {}}));
   EXPECT_EQ(json["points"].size(), 2u);
+  EXPECT_EQ(json["points"][0]["config_a"]["batch_size"], 1) << "the order of the runs is random";
   EXPECT_EQ(json["points"][1]["runs_a"], 2);
 }
 

@@ -50,7 +50,7 @@ TEST(TuneReport, TheSentencesSayWhatIsRecommended) {
   EXPECT_EQ(
       all(advise(report)),
       "The smallest --batch-size within 5% of the best is 64: 9,700 committed/s, 97% of the 10,000 committed/s of "
-      "1,024.\nThe runs of one size differ by up to 0.0%, so another tune will choose the same.\n");
+      "1,024.\nThe runs of one size differ by up to 0.0%, so another tune should choose the same.\n");
   EXPECT_TRUE(advise(report).complete);
   const Json json = Json::parse(json_text(report));
   EXPECT_EQ(json["recommended"]["size"], 64);
