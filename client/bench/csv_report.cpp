@@ -76,11 +76,13 @@ constexpr std::array<Column, 33> kColumns = {{
 
 std::string csv_text(const std::vector<RunReport>& reports) {
   std::vector<std::string> names;
+  names.reserve(kColumns.size());
   for (const Column& column : kColumns) names.emplace_back(column.name);
   std::string csv;
   append_csv_row(names, &csv);
   for (const RunReport& report : reports) {
     std::vector<std::string> cells;
+    cells.reserve(kColumns.size());
     for (const Column& column : kColumns) cells.push_back(column.cell(report));
     append_csv_row(cells, &csv);
   }

@@ -182,7 +182,9 @@ std::string config_text(const RunOptions& options) { return config_json(options)
 
 std::string warning_lines(const std::vector<RunReport>& reports, const std::string& indent) {
   std::string text;
-  for (const std::string& warning : merged_warnings(reports)) text += indent + "warning  " + warning + "\n";
+  for (const std::string& warning : merged_warnings(reports)) {
+    text.append(indent).append("warning  ").append(warning).append("\n");
+  }
   return text;
 }
 

@@ -94,7 +94,7 @@ client::Error Tuner::start_server(const RunOptions& point) {
 client::Error Tuner::make_round(std::uint32_t round) {
   for (const std::size_t place : order_of_round(options_.points.size(), options_.points.front().workload.seed, round)) {
     if (is_over()) return {};
-    if (const client::Error error = measure(options_.points[place], round)) return error;
+    if (client::Error error = measure(options_.points[place], round)) return error;
   }
   if (report_.interrupted_by == 0 && report_.failure.empty()) report_.rounds = round;
   return {};
@@ -102,7 +102,7 @@ client::Error Tuner::make_round(std::uint32_t round) {
 
 client::Error Tuner::measure(RunOptions point, std::uint32_t round) {
   if (!options_.server.empty()) {
-    if (const client::Error error = start_server(point)) return error;
+    if (client::Error error = start_server(point)) return error;
     point.server = {};
     point.server.endpoint = server_->endpoint();
     point.server.wait_for_server_us = kOwnWaitUs;

@@ -56,12 +56,12 @@ std::string last_line(const std::string& path) {
 std::string find_server() {
   std::error_code none;  // without /proc: in the working folder
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none);
-  const std::string beside = (self.parent_path() / "kilokvd").string();
+  std::string beside = (self.parent_path() / "kilokvd").string();
   if (access(beside.c_str(), X_OK) == 0) return beside;
   const char* const path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing sets it
   std::istringstream folders(path != nullptr ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string program = folder.empty() ? "kilokvd" : folder + "/kilokvd";  // an empty one: the working folder
+    std::string program = folder.empty() ? "kilokvd" : folder + "/kilokvd";  // an empty one: the working folder
     if (access(program.c_str(), X_OK) == 0) return program;
   }
   return beside;

@@ -436,7 +436,7 @@ class Bench(unittest.TestCase):
         command = [str(BIN / "kilokv-bench"), "tune", *BRIEF, "--json", "-", *words]
         environment = {name: value for name, value in os.environ.items() if name != "KILOKV_ENDPOINT"}
         running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True, env={**environment, "TMPDIR": str(self.folder)})
+                                   text=True, env={**environment, "TMPDIR": str(self.folder)}, start_new_session=True)
         for part in (running.stderr.close, running.stdout.close, running.wait, running.kill):
             self.addCleanup(part)
         return running
@@ -449,11 +449,12 @@ class Bench(unittest.TestCase):
         own = servers_of(running.pid)
         self.assertEqual(len(own), 1)
         self.assertEqual(len(self.left_folders()), 1)
-        running.send_signal(signal.SIGINT)
+        os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C in a terminal does
         out, errors = running.communicate(timeout=60)
         self.assertEqual(running.returncode, 130, errors)
         tuned = json.loads(out)
         self.assertEqual((tuned["interrupted_by"], tuned["rounds"], tuned["recommended"]), (2, 0, None))
+        self.assertTrue(tuned["runs"][0]["verified"]["holds"])  # so the server was still there
         self.assertEqual(self.left_folders(), [])
         self.assertFalse(pathlib.Path(f"/proc/{own[0]}").exists())
 
