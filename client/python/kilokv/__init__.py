@@ -19,20 +19,22 @@ from kilokv.errors import *  # noqa: F403: the classes that its __all__ names
 from kilokv.interactive import Interactive
 from kilokv.options import ClientOptions, Tls, session_id_from_environment
 from kilokv.results import (FailedIn, KnownRequest, NotCommittedError, Outcome, Pair, Position, Read, Reads,
-                            RequestState, Result, Results)
+                            RequestState, Result, Results, WatchedPart, WatchedWrite, WatchPosition)
 from kilokv.scan import Scan
 from kilokv.session import AttachedSession, Pending, Session
 from kilokv.status import MemoryOwner, OpenSession, ParkedTransaction, ServerStatus
 from kilokv.transaction import (BATCH_TIME, COMMIT_VERSION, FAIL, WAIT, Get, OnFalse, Operations, RangeGet,
                                 ServerOperand, Transaction)
 from kilokv.values import INTEGER_MAX, INTEGER_MIN, Value, prefix_end
+from kilokv.watch import Watch
 
 __all__ = [
     "AttachedSession", "BATCH_TIME", "COMMIT_VERSION", "Client", "ClientOptions", "FAIL",
     "FailedIn", "Get", "INTEGER_MAX", "INTEGER_MIN", "Interactive", "KnownRequest", "MemoryOwner", "NotCommittedError",
     "OnFalse", "OpenSession", "Operations", "Outcome", "Pair", "ParkedTransaction", "Pending", "Position", "RangeGet",
     "Read", "Reads", "RequestState", "Result", "Results", "Scan", "ServerOperand", "ServerStatus", "Session", "Tls",
-    "Transaction", "Value", "WAIT", "prefix_end", "session_id_from_environment"]
+    "Transaction", "Value", "WAIT", "Watch", "WatchPosition", "WatchedPart", "WatchedWrite", "prefix_end",
+    "session_id_from_environment"]
 __all__ += errors.__all__
 
 if TYPE_CHECKING:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
-from typing import TYPE_CHECKING, Callable, Iterable, List, Optional, Sequence, Tuple, TypeVar
+from typing import TYPE_CHECKING, Callable, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from kilokv._core import admin, reads, requests
 from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore, attach
+from kilokv._core.watch import WatchCursor
 from kilokv.connection import Connection
 from kilokv.interactive import ATTEMPTS_MAX, Interactive, run, transactional
 from kilokv.options import ClientOptions, Tls, from_environment, trace_metadata
-from kilokv.results import Reads, Result, Results
+from kilokv.results import Reads, Result, Results, WatchPosition
 from kilokv.scan import Scan
 from kilokv.session import AttachedSession, Progress, Session
 from kilokv.status import OpenSession, ParkedTransaction, ServerStatus
 from kilokv.transaction import Operand, Transaction
 from kilokv.values import KeyLike, Value, to_key, to_range
+from kilokv.watch import Watch
 
 if TYPE_CHECKING:
-    from kilokv.columns import ColumnResults, Columns, Integers, Keys
+    from kilokv.columns import ColumnResults, Columns, Integers, Keys, Seconds, Times
 
 T = TypeVar("T")
 
@@ -94,14 +96,17 @@ class Client:
         result)` is called as each finishes."""
         return self._execute(requests.Many(transactions, progress, detached), timeout, traceparent)
 
-    def put(self, key: KeyLike, value: Operand, *, timeout: Optional[float] = None) -> int:
-        """Writes an int or bytes, and returns the version."""
-        return self.own_session.put(key, value, timeout=timeout)
+    def put(self, key: KeyLike, value: Operand, *, ttl: Optional[float] = None,
+            expires_at_us: Optional[int] = None, timeout: Optional[float] = None) -> int:
+        """Writes an int or bytes, and returns the version. The key expires `ttl` seconds after the write, or at
+        `expires_at_us`, microseconds since the Unix epoch; neither: never."""
+        return self.own_session.put(key, value, ttl=ttl, expires_at_us=expires_at_us, timeout=timeout)
 
-    def add(self, key: KeyLike, delta: Operand, *, timeout: Optional[float] = None) -> int:
+    def add(self, key: KeyLike, delta: Operand, *, ttl: Optional[float] = None,
+            expires_at_us: Optional[int] = None, timeout: Optional[float] = None) -> int:
         """Adds to the integer of a key, and returns the sum. Raises NotCommittedError for bytes, and for an
         overflow."""
-        return self.own_session.add(key, delta, timeout=timeout)
+        return self.own_session.add(key, delta, ttl=ttl, expires_at_us=expires_at_us, timeout=timeout)
 
     def delete(self, *keys: KeyLike, timeout: Optional[float] = None) -> Optional[int]:
         """Deletes keys in one transaction. Returns the version; None: all keys were absent."""
@@ -147,18 +152,41 @@ class Client:
                                   boundary=boundary)
         return Scan(self._connection, self._caller, cursor, timeout)
 
+    def watch(self, start: KeyLike = b"", end: KeyLike = b"", *, prefix: Optional[KeyLike] = None,
+              after: Union[WatchPosition, int, None] = None, incarnation: Optional[str] = None,
+              reconnect: float = 60.0, idle: float = 10.0) -> Watch:
+        """The durable writes of [start, end) or of a prefix, in the one serial order, each once: a Watch, which gives
+        them part by part, and has no end of its own.
+
+        after        only what comes after this position, or after this version, such as Position.boundary_version of a
+                     scan; None: what is written from now on
+        incarnation  that of the part whose position is `after`: then a database that was restored from a backup is told
+                     from the old one
+        reconnect    for how many seconds the watch tries to reach the server again
+        idle         after how many seconds without an answer the connection counts as lost; the server sends one at
+                     least every second
+        """
+        cursor = WatchCursor(self._caller, *to_range(start, end, prefix), after=after, incarnation=incarnation,
+                             reconnect=reconnect, idle=idle)
+        return Watch(self._connection, cursor, idle)
+
     # Bulk calls.
 
-    def bulk_put(self, keys: "Keys", values: "Integers", *, records_at_once: Optional[int] = None) -> "ColumnResults":
-        """Writes an int64 for each key. columns.py says what keys may be. Each record is a transaction of its own, so a
-        bulk call as a whole is not atomic. If it raises an error, some of the records may be written."""
+    def bulk_put(self, keys: "Keys", values: "Integers", *, ttl: Optional["Seconds"] = None,
+                 expires_at_us: Optional["Times"] = None,
+                 records_at_once: Optional[int] = None) -> "ColumnResults":
+        """Writes an int64 for each key. columns.py says what keys, `ttl` and `expires_at_us` may be. Each record
+        is a transaction of its own, so a bulk call as a whole is not atomic. If it raises an error, some of the records
+        may be written."""
         from kilokv.columns import Columns
-        return self._bulk(Columns.put(keys, values), records_at_once)
+        return self._bulk(Columns.put(keys, values, ttl=ttl, expires_at_us=expires_at_us), records_at_once)
 
-    def bulk_add(self, keys: "Keys", deltas: "Integers", *, records_at_once: Optional[int] = None) -> "ColumnResults":
+    def bulk_add(self, keys: "Keys", deltas: "Integers", *, ttl: Optional["Seconds"] = None,
+                 expires_at_us: Optional["Times"] = None,
+                 records_at_once: Optional[int] = None) -> "ColumnResults":
         """Adds an int64 to each key, otherwise as bulk_put()."""
         from kilokv.columns import Columns
-        return self._bulk(Columns.add(keys, deltas), records_at_once)
+        return self._bulk(Columns.add(keys, deltas, ttl=ttl, expires_at_us=expires_at_us), records_at_once)
 
     def bulk_get(self, keys: "Keys", *, records_at_once: Optional[int] = None) -> "ColumnResults":
         """Reads each key; ColumnResults.integers() has the values. The keys are not read as of one moment."""

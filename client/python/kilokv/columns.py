@@ -9,12 +9,16 @@ Keys are one of
   - an array of numpy's bytes type, such as S16: a key ends before the zero bytes that fill its place
   - an array of shape (count, width) and type uint8, or of a void type such as V16: each key has exactly that width
 
+Keys of a put or an add can expire: `ttl` seconds after the write, or at `expires_at_us`, microseconds since the Unix
+epoch. Each is one number for all keys, or a list or an array with one for each key. In an array of `expires_at_us`, 0
+stands for a key without an expiry.
+
 This module needs numpy. docs/columnar-layout.md explains the layout of the message.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, List, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -27,6 +31,8 @@ from kilokv.values import KeyLike, to_key
 
 Keys = Union[Sequence[KeyLike], "np.ndarray[Any, Any]"]
 Integers = Union[Sequence[int], "np.ndarray[Any, Any]"]
+Seconds = Union[float, Sequence[float], "np.ndarray[Any, Any]"]  # one for all keys, or one for each
+Times = Union[int, Integers]                                     # the same
 RECORDS_AT_ONCE = 16_384  # of a bulk call in one request
 REQUESTS_AT_ONCE = 4      # of a bulk call in flight
 
@@ -38,22 +44,28 @@ _DELIMITED = 2  # wire type of what has a length
 class Columns:
     """Transactions with one operation each. Columns.put(), add() and get() make them."""
 
-    def __init__(self, kind: int, keys: Tuple["np.ndarray[Any, Any]", bytes], values: "np.ndarray[Any, Any]") -> None:
+    def __init__(self, kind: int, keys: Tuple["np.ndarray[Any, Any]", bytes], values: "np.ndarray[Any, Any]",
+                 expiries: Optional["_Expiries"] = None) -> None:
         self._kind = kind
         self._key_ends, self._key_bytes = keys
         self._values = values
+        self._expiries = expiries
         if len(self._key_ends) != len(values):
             raise ValueError(f"there are {len(self._key_ends)} keys and {len(values)} values")
 
     @classmethod
-    def put(cls, keys: Keys, values: Integers) -> "Columns":
+    def put(cls, keys: Keys, values: Integers, *, ttl: Optional[Seconds] = None,
+            expires_at_us: Optional[Times] = None) -> "Columns":
         """Writes an integer for each key."""
-        return cls(transaction_pb2.OPERATION_KIND_PUT, encode_keys(keys), to_integers(values))
+        expiries = _Expiries.of(ttl, expires_at_us, len(values))
+        return cls(transaction_pb2.OPERATION_KIND_PUT, encode_keys(keys), to_integers(values), expiries)
 
     @classmethod
-    def add(cls, keys: Keys, deltas: Integers) -> "Columns":
+    def add(cls, keys: Keys, deltas: Integers, *, ttl: Optional[Seconds] = None,
+            expires_at_us: Optional[Times] = None) -> "Columns":
         """Adds an integer to each key. An absent key counts as 0."""
-        return cls(transaction_pb2.OPERATION_KIND_ADD, encode_keys(keys), to_integers(deltas))
+        expiries = _Expiries.of(ttl, expires_at_us, len(deltas))
+        return cls(transaction_pb2.OPERATION_KIND_ADD, encode_keys(keys), to_integers(deltas), expiries)
 
     @classmethod
     def get(cls, keys: Keys) -> "Columns":
@@ -70,7 +82,8 @@ class Columns:
             ends = self._key_ends[begin:begin + records]
             first = int(self._key_ends[begin - 1]) if begin else 0
             yield Columns(self._kind, (ends - first, self._key_bytes[first:int(ends[-1])]),
-                          self._values[begin:begin + records])
+                          self._values[begin:begin + records],
+                          self._expiries and self._expiries.part(begin, begin + records))
 
     def sending(self) -> "ColumnsSending":
         """The request, for a session. Raises ValueError if there is no transaction."""
@@ -91,7 +104,44 @@ class Columns:
             _field("operation_key", index.tobytes()),
             _field("operation_value", self._values.astype("<i8").tobytes()),
         ]
+        if self._expiries is not None:
+            parts += self._expiries.fields()
         return b"".join(parts)
+
+
+class _Expiries:
+    """When the key of each record expires, in microseconds. 0: never."""
+
+    def __init__(self, kind: int, times: "np.ndarray[Any, Any]") -> None:
+        self._kind, self._times = kind, times
+
+    @classmethod
+    def of(cls, ttl: Optional[Seconds], expires_at_us: Optional[Times], count: int) -> Optional["_Expiries"]:
+        """Raises ValueError for times that are out of range, or are not as many as there are records."""
+        if ttl is not None and expires_at_us is not None:
+            raise ValueError("give either ttl or expires_at_us, not both")
+        if ttl is not None:
+            seconds = np.atleast_1d(np.asarray(ttl, float))
+            if not (seconds * 1e6 >= 1).all():
+                raise ValueError("a ttl is at least a microsecond")
+            times = np.rint(np.minimum(seconds, 1e12) * 1e6).astype(np.int64)
+            return cls(columns_pb2.EXPIRY_KIND_TTL, _for_each(times, np.ndim(ttl), count))
+        if expires_at_us is None:
+            return None
+        times = to_integers(np.atleast_1d(np.asarray(expires_at_us)))
+        least = 1 if np.ndim(expires_at_us) == 0 else 0
+        if (times < least).any():
+            raise ValueError("expires_at_us is not after the Unix epoch")
+        return cls(columns_pb2.EXPIRY_KIND_AT, _for_each(times, np.ndim(expires_at_us), count))
+
+    def part(self, begin: int, end: int) -> "_Expiries":
+        return _Expiries(self._kind, self._times[begin:end])
+
+    def fields(self) -> List[bytes]:
+        operations = np.flatnonzero(self._times)
+        return [_field("expiry_operation", operations.astype("<u4").tobytes()),
+                _field("expiry_kind", bytes([self._kind]) * len(operations)),
+                _field("expiry_us", self._times[operations].astype("<i8").tobytes())]
 
 
 class ColumnsSending(Sending["ColumnResults"]):
@@ -241,6 +291,15 @@ def to_integers(values: Integers) -> "np.ndarray[Any, Any]":
     elif array.dtype.kind != "i" and array.size:
         raise TypeError(f"integers are needed, not {array.dtype}")
     return array.astype(np.int64)
+
+
+def _for_each(times: "np.ndarray[Any, Any]", dimensions: int, count: int) -> "np.ndarray[Any, Any]":
+    """One for each record, from one for all or one for each."""
+    if dimensions == 0:
+        return np.broadcast_to(times, count)
+    if times.shape != (count,):
+        raise ValueError(f"there are {count} values and {len(times)} times")
+    return times
 
 
 def _ends(lengths: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":

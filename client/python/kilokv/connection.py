@@ -74,6 +74,12 @@ class Connection:
             raise errors.ClosedError("the client was closed")
         return None
 
+    def open_stream(self, method: str, request: Any, wait_for_ready: bool) -> Any:
+        """A call without a deadline, as gRPC gives it: an iterator over its answers that can be cancelled. What it
+        raises is for error_of()."""
+        metadata = self._options.metadata or None
+        return getattr(next(self._stubs), method)(request, metadata=metadata, wait_for_ready=wait_for_ready or None)
+
     def _call(self, call: Call) -> Any:
         method = getattr(next(self._stubs), call.method)
         metadata = self._options.metadata + call.metadata
@@ -85,12 +91,15 @@ class Connection:
             for message in answer:
                 call.take(message)
             return None
-        except grpc.RpcError as error:
-            if self.closed.is_set():
-                raise errors.ClosedError("the client was closed", may_have_run=True) from None
-            raise error_of_call(error.code().value[0], error.details() or "", error.trailing_metadata(), call.method,
-                                self._options.endpoint) from None
-        except ValueError:
-            if not self.closed.is_set():
-                raise
-            raise errors.ClosedError("the client was closed", not_run=True) from None
+        except (grpc.RpcError, ValueError) as error:
+            raise self.error_of(error, call.method) from None
+
+    def error_of(self, error: Exception, method: str) -> Exception:
+        """The error of this client for one of gRPC. Another error is itself."""
+        is_of_grpc = isinstance(error, grpc.RpcError)
+        if self.closed.is_set():  # then gRPC raises ValueError for a new call
+            return errors.ClosedError("the client was closed", may_have_run=is_of_grpc, not_run=not is_of_grpc)
+        if not isinstance(error, grpc.RpcError):
+            return error
+        return error_of_call(error.code().value[0], error.details() or "", error.trailing_metadata(), method,
+                             self._options.endpoint)

@@ -30,7 +30,8 @@ __all__ = [
     "ResourceExhaustedError", "RightMissingError", "ScansFullError", "SessionFencedError", "SessionFrozenError",
     "SessionFullError", "SessionUnknownError", "SessionsFullError", "SlowReaderError", "SnapshotTooOldError",
     "TableFullError", "UnauthenticatedError", "UnavailableError", "UnimplementedError", "UnknownError",
-    "UnknownFieldError", "UnknownMethodError", "UploadMissingError", "UploadsFullError"]
+    "UnknownFieldError", "UnknownMethodError", "UploadMissingError", "UploadsFullError",
+    "WatchTooOldError"]
 
 
 class Error(Exception):
@@ -282,6 +283,10 @@ class SnapshotTooOldError(AbortedError):
     """The server does not keep the boundary of the scan any more: begin the scan again."""
 
 
+class WatchTooOldError(AbortedError):
+    """The log that the watch needs is not kept any more, or the database was restored: scan, and watch from there."""
+
+
 class RecoveringError(UnavailableError):
     """The server has not recovered yet."""
 
@@ -365,6 +370,7 @@ CLASS_OF_REASON: Dict[str, Type[Error]] = {
     "NUMBER_ACKNOWLEDGED": NumberAcknowledgedError,
     "UPLOAD_MISSING": UploadMissingError,
     "SNAPSHOT_TOO_OLD": SnapshotTooOldError,
+    "WATCH_TOO_OLD": WatchTooOldError,
     "RECOVERING": RecoveringError,
     "DRAINING": DrainingError,
     "CANCELLED": CallCancelledError,

@@ -41,6 +41,8 @@ class Pair(NamedTuple):
     key: bytes
     value: Union[int, bytes]
     version: Optional[int]  # as in Read
+    expires_at_us: Optional[int] = None  # when the key expires, in microseconds since the Unix epoch; None: never, or
+                                         # the pair is not from a scan outside of transactions
 
 
 class Position(NamedTuple):
@@ -48,6 +50,33 @@ class Position(NamedTuple):
     boundary: int          # number of the batch
     boundary_version: int  # no pair is newer; for guard_range_unchanged()
     batch_time_us: int     # stamp of the batch, in microseconds since the Unix epoch
+
+
+class WatchPosition(NamedTuple):
+    """A place between two writes. All writes up to the version are before it. If `writes` is not 0, only so many writes
+    of the version itself are before it."""
+    version: int
+    writes: int = 0
+
+
+class WatchedWrite(NamedTuple):
+    """A durable write. `batch` and `rank` are the place of its transaction in the one serial order."""
+    key: bytes
+    value: Value                   # None: the key was deleted
+    version: int
+    batch_time_us: int             # stamp of the batch, in microseconds since the Unix epoch
+    expires_at_us: Optional[int]   # when the key expires; None: never
+    expired: bool                  # the server deleted the key because it had expired
+    batch: int
+    rank: int
+
+
+class WatchedPart(NamedTuple):
+    """The next writes of a watch. A part comes at least every second, so it may have no writes."""
+    writes: List[WatchedWrite]
+    position: WatchPosition  # after these writes; a later watch goes on there
+    unfinished: bool         # the transaction of the last write goes on in the next part
+    incarnation: str         # of the database: 32 hexadecimal digits
 
 
 class Reads(List[Read]):
@@ -71,10 +100,15 @@ def read_of(message: Any) -> Read:
     return Read(message.key, value_of(message.value), None if message.own_write else message.version, message.operation)
 
 
+def expiry_of(message: Any) -> Optional[int]:
+    """When the key of a read or a write expires."""
+    return message.expires_at_us or None
+
+
 def pair_of(message: Any) -> Pair:
     value = value_of(message.value)
     assert value is not None  # a range has present keys only
-    return Pair(message.key, value, None if message.own_write else message.version)
+    return Pair(message.key, value, None if message.own_write else message.version, expiry_of(message))
 
 
 class Result:

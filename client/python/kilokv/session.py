@@ -132,14 +132,17 @@ class Session:
         """Cancels what is not decided of a request, or of its transaction `index`. Returns how many transactions."""
         return self.connection.drive(self.core.cancel(number, index))
 
-    def put(self, key: KeyLike, value: Operand, *, timeout: Optional[float] = None) -> int:
-        """Writes a value, and returns its version."""
-        return self.connection.drive(self.core.put(key, value, timeout))
+    def put(self, key: KeyLike, value: Operand, *, ttl: Optional[float] = None,
+            expires_at_us: Optional[int] = None, timeout: Optional[float] = None) -> int:
+        """Writes a value, and returns its version. The key expires `ttl` seconds after the write, or at
+        `expires_at_us`, microseconds since the Unix epoch; neither: never."""
+        return self.connection.drive(self.core.put(key, value, timeout, ttl, expires_at_us))
 
-    def add(self, key: KeyLike, delta: Operand, *, timeout: Optional[float] = None) -> int:
+    def add(self, key: KeyLike, delta: Operand, *, ttl: Optional[float] = None,
+            expires_at_us: Optional[int] = None, timeout: Optional[float] = None) -> int:
         """Adds to the integer of a key, and returns the sum. Raises NotCommittedError for bytes, and for an
         overflow."""
-        return self.connection.drive(self.core.add(key, delta, timeout))
+        return self.connection.drive(self.core.add(key, delta, timeout, ttl, expires_at_us))
 
     def delete(self, *keys: KeyLike, timeout: Optional[float] = None) -> Optional[int]:
         """Deletes keys in one transaction. Returns the version; None: all keys were absent."""

@@ -20,7 +20,7 @@ import enum
 from typing import Any, Optional, TypeVar, Union
 
 from kilokv.v1 import transaction_pb2 as pb
-from kilokv.values import KeyLike, to_integer, to_key, to_microseconds
+from kilokv.values import KeyLike, to_expiry, to_integer, to_key, to_microseconds
 
 
 class OnFalse(enum.IntEnum):
@@ -72,6 +72,9 @@ class Operations:
     """A list of operations, which run in their order. Each sees what the ones before it have written.
 
     Keys are bytes or str. Integers are in the signed 64-bit range: otherwise the methods raise ValueError.
+
+    A put or an add can say when its key expires: `ttl` seconds after the stamp of its batch, or at `expires_at_us`,
+    microseconds since the Unix epoch. The server deletes the key some time after that.
     """
 
     def __init__(self, messages: Any) -> None:
@@ -82,16 +85,20 @@ class Operations:
         self._operations.add(kind=pb.OPERATION_KIND_GET, key=to_key(key))
         return Get(self, len(self._operations) - 1)
 
-    def put(self: OperationsType, key: KeyLike, value: Operand) -> OperationsType:
-        """Writes a value. If the value is a Get of an absent key, it deletes the key."""
-        self._write(pb.OPERATION_KIND_PUT, key, value)
+    def put(self: OperationsType, key: KeyLike, value: Operand, *, ttl: Optional[float] = None,
+            expires_at_us: Optional[int] = None) -> OperationsType:
+        """Writes a value. If the value is a Get of an absent key, it deletes the key. Without a time, the key never
+        expires."""
+        self._write(pb.OPERATION_KIND_PUT, key, value, ttl, expires_at_us)
         return self
 
-    def add(self: OperationsType, key: KeyLike, delta: Operand) -> OperationsType:
-        """Adds to the integer of a key. An absent key counts as 0."""
+    def add(self: OperationsType, key: KeyLike, delta: Operand, *, ttl: Optional[float] = None,
+            expires_at_us: Optional[int] = None) -> OperationsType:
+        """Adds to the integer of a key. An absent key counts as 0. Without a time, the key expires when it would have
+        before."""
         if isinstance(delta, (bytes, bytearray)):
             raise TypeError("the delta of an add is an integer, not bytes")
-        self._write(pb.OPERATION_KIND_ADD, key, delta)
+        self._write(pb.OPERATION_KIND_ADD, key, delta, ttl, expires_at_us)
         return self
 
     def delete(self: OperationsType, key: KeyLike) -> OperationsType:
@@ -115,7 +122,8 @@ class Operations:
         operation = self._operations.add(kind=kind, limit=limit)
         _set_range(operation.range, start, end)
 
-    def _write(self, kind: int, key: KeyLike, operand: Operand) -> None:
+    def _write(self, kind: int, key: KeyLike, operand: Operand, ttl: Optional[float],
+               expires_at_us: Optional[int]) -> None:
         name: str
         content: Union[int, bytes]
         if isinstance(operand, (bytes, bytearray)):
@@ -130,7 +138,11 @@ class Operations:
             raise TypeError("a value is an int or bytes, not str: encode it")
         else:
             name, content = "integer", to_integer(operand)
-        setattr(self._operations.add(kind=kind, key=to_key(key)).operand, name, content)
+        expiry = to_expiry(ttl, expires_at_us)
+        operation = self._operations.add(kind=kind, key=to_key(key))
+        setattr(operation.operand, name, content)
+        if expiry is not None:
+            setattr(operation, *expiry)
 
 
 class Transaction(Operations):

@@ -54,6 +54,22 @@ def to_range(start: KeyLike, end: KeyLike, prefix: Optional[KeyLike]) -> tuple[b
     return to_key(prefix), prefix_end(prefix)
 
 
+def to_expiry(ttl: Optional[float], expires_at_us: Optional[int]) -> Optional[tuple[str, int]]:
+    """When a key expires, as the name of the field and its content. None: neither is given. Raises ValueError if both
+    are given, or if a key would expire before it is written."""
+    if ttl is None and expires_at_us is None:
+        return None
+    if ttl is not None and expires_at_us is not None:
+        raise ValueError("give either ttl or expires_at_us, not both")
+    if ttl is not None:
+        name, content = "ttl_us", to_microseconds(ttl, "ttl")
+    else:
+        name, content = "expires_at_us", to_integer(expires_at_us)
+    if content < 1:
+        raise ValueError(f"{name} is {content}; at least 1 is needed")
+    return name, content
+
+
 def to_microseconds(seconds: float, what: str) -> int:
     """Seconds as whole microseconds. Raises ValueError if they are negative or no number."""
     if not seconds >= 0:

@@ -56,6 +56,31 @@ class ColumnsTest(unittest.TestCase):
         self.assertEqual([list(part.key_ends) for part in parts], [[1, 3], [3]])
         self.assertEqual(list(parts[1].operation_value), [3])
 
+    def test_each_record_can_expire(self):
+        keys, ttl, at = ["a", "b", "c"], columns_pb2.EXPIRY_KIND_TTL, columns_pb2.EXPIRY_KIND_AT
+        for times, kind, operations, expected in (
+                ({"ttl": 2}, ttl, [0, 1, 2], [2_000_000] * 3), ({"ttl": [1e-6, 2, 1e13]}, ttl, [0, 1, 2],
+                                                                [1, 2_000_000, 10 ** 18]),
+                ({"expires_at_us": 5}, at, [0, 1, 2], [5] * 3), ({"expires_at_us": np.array([5, 0, 7])}, at, [0, 2],
+                                                                 [5, 7])):
+            for make in (kilokv.Columns.put, kilokv.Columns.add):
+                message = decoded(make(keys, [1, 2, 3], **times))
+                self.assertEqual((list(message.expiry_operation), message.expiry_kind, list(message.expiry_us)),
+                                 (operations, bytes([kind]) * len(operations), expected))
+        last = [decoded(part) for part in kilokv.Columns.put(keys, [1, 2, 3], expires_at_us=[5, 0, 7]).parts(2)][1]
+        self.assertEqual((list(last.expiry_operation), list(last.expiry_us)), ([0], [7]))
+        self.assertFalse(decoded(kilokv.Columns.put(keys, [1, 2, 3])).expiry_kind)
+
+    def test_wrong_times_are_refused(self):
+        for times, error in (({"ttl": 1, "expires_at_us": 1}, ValueError), ({"ttl": 0}, ValueError),
+                             ({"ttl": [1, -1]}, ValueError), ({"ttl": float("nan")}, ValueError),
+                             ({"ttl": [1]}, ValueError), ({"expires_at_us": 0}, ValueError),
+                             ({"expires_at_us": [1, -1]}, ValueError), ({"expires_at_us": [1, 2, 3]}, ValueError),
+                             ({"expires_at_us": 1.5}, TypeError), ({"expires_at_us": 1 << 63}, ValueError),
+                             ({"ttl": "1s"}, ValueError)):
+            with self.assertRaises(error, msg=times):
+                kilokv.Columns.put(["a", "b"], [1, 2], **times)
+
     def test_the_request_is_a_message_of_the_protocol(self):
         sending = kilokv.Columns.put([b"k" * 200], [7]).sending()
         sending.message.id.number = 9

@@ -76,6 +76,13 @@ class TransactionTest(unittest.TestCase):
         self.assertEqual([operand.WhichOneof("kind") for operand in operands], [
             "get", "get_negated", "get", "bytes", "commit_version", "batch_time", "integer"])
 
+    def test_a_write_can_expire(self):
+        transaction = kilokv.Transaction().put("a", 1, ttl=1.5).add("a", 1, expires_at_us=7).put("a", 1)
+        transaction.otherwise.add("a", 1, ttl=1e-6)
+        first, second, third = transaction.message.then
+        self.assertEqual((first.ttl_us, second.expires_at_us, third.WhichOneof("expiry")), (1_500_000, 7, None))
+        self.assertEqual(getattr(transaction.message, "else")[0].ttl_us, 1)
+
     def test_the_wait_counts_only_with_a_guard_that_waits(self):
         self.assertEqual(kilokv.Transaction(wait_timeout=9).guard("a", ">", 0).wait_seconds, 0)
         self.assertEqual(kilokv.Transaction(wait_timeout=9).guard("a", ">", 0, on_false=kilokv.WAIT).wait_seconds, 9)
@@ -91,6 +98,15 @@ class TransactionTest(unittest.TestCase):
                 (TypeError, lambda: transaction.put("a", None)),
                 (TypeError, lambda: transaction.add("a", b"1")),
                 (TypeError, lambda: transaction.put(1, 1)),
+                (ValueError, lambda: transaction.put("a", 1, ttl=1, expires_at_us=1)),
+                (ValueError, lambda: transaction.put("a", 1, ttl=0)),
+                (ValueError, lambda: transaction.put("a", 1, ttl=1e-7)),
+                (ValueError, lambda: transaction.add("a", 1, ttl=-1)),
+                (ValueError, lambda: transaction.add("a", 1, ttl=float("nan"))),
+                (TypeError, lambda: transaction.add("a", 1, ttl="1s")),
+                (ValueError, lambda: transaction.put("a", 1, expires_at_us=0)),
+                (ValueError, lambda: transaction.put("a", 1, expires_at_us=1 << 63)),
+                (TypeError, lambda: transaction.put("a", 1, expires_at_us=1.5)),
                 (ValueError, lambda: transaction.guard("a", "=", 1)),
                 (ValueError, lambda: transaction.guard("a", ">=")),
                 (ValueError, lambda: transaction.guard("a", ">=", 1, other="b")),
@@ -115,7 +131,7 @@ class ResultTest(unittest.TestCase):
                  pb.Read(operation=2, key=b"d")]
         result = self.result(transaction, outcome=pb.OUTCOME_COMMITTED, reads=reads)
         self.assertEqual((result[first], result[second]), (0, None))
-        self.assertEqual(result[pairs], [(b"b1", b"", 4), (b"b2", 5, None)])
+        self.assertEqual(result[pairs], [(b"b1", b"", 4, None), (b"b2", 5, None, None)])
         with self.assertRaises(KeyError):
             result[of_else]
         result = self.result(transaction, outcome=pb.OUTCOME_WAIT_EXPIRED, reads=reads[:1])

@@ -79,13 +79,11 @@ class Caller:
                     attempt()
                 was_lost = isinstance(last, errors.UnavailableError)
                 answer = yield Call(method, request, deadline, take, wait_for_ready=was_lost, metadata=metadata)
-                self._reached = True
+                self.has_reached()
                 return answer
             except errors.Error as caught:
                 error = caught
-            if error.reason:
-                self._reached = True
-            again = self._may_retry(error, retry)
+            again = self.may_retry(error, retry)
             if again:
                 backoff = backoff or Backoff(self.options)
                 delay = backoff.next(error.retry_after)
@@ -96,7 +94,14 @@ class Caller:
             last = error
             yield Pause(delay)
 
-    def _may_retry(self, error: errors.Error, retry: Retry) -> bool:
+    def has_reached(self) -> None:
+        """The server has answered."""
+        self._reached = True
+
+    def may_retry(self, error: errors.Error, retry: Retry) -> bool:
+        """may_retry() for a call of this client."""
+        if error.reason:
+            self.has_reached()
         if not self._reached and is_refused(error) and time.monotonic() >= self._wait_until:
             return False
         return may_retry(error, retry)

@@ -148,17 +148,20 @@ class SessionCore:
 
     # Single writes.
 
-    def put(self, key: KeyLike, value: Operand, timeout: Optional[float]) -> Steps[int]:
+    def put(self, key: KeyLike, value: Operand, timeout: Optional[float], ttl: Optional[float],
+            expires_at_us: Optional[int]) -> Steps[int]:
         """Returns the version."""
-        result = yield from self.execute(Transaction().put(key, value), timeout)
+        transaction = Transaction().put(key, value, ttl=ttl, expires_at_us=expires_at_us)
+        result = yield from self.execute(transaction, timeout)
         version = result.check().version
         if version is None:
             raise errors.InternalError("the server committed a put without a version")
         return version
 
-    def add(self, key: KeyLike, delta: Operand, timeout: Optional[float]) -> Steps[int]:
+    def add(self, key: KeyLike, delta: Operand, timeout: Optional[float], ttl: Optional[float],
+            expires_at_us: Optional[int]) -> Steps[int]:
         """Returns the sum."""
-        transaction = Transaction().add(key, delta)
+        transaction = Transaction().add(key, delta, ttl=ttl, expires_at_us=expires_at_us)
         total = transaction.get(key)
         result = yield from self.execute(transaction, timeout)
         value = result.check()[total]

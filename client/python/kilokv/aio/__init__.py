@@ -20,5 +20,6 @@ from kilokv.aio.client import Client
 from kilokv.aio.interactive import Interactive
 from kilokv.aio.scan import Scan
 from kilokv.aio.session import AttachedSession, Pending, Session
+from kilokv.aio.watch import Watch
 
-__all__ = ["AttachedSession", "Client", "Interactive", "Pending", "Scan", "Session"]
+__all__ = ["AttachedSession", "Client", "Interactive", "Pending", "Scan", "Session", "Watch"]

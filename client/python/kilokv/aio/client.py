@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Awaitable, Callable, Iterable, List, Optional, Sequence, Tuple, TypeVar
+from typing import TYPE_CHECKING, Awaitable, Callable, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from kilokv._core import admin, reads, requests
 from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore, attach
+from kilokv._core.watch import WatchCursor
 from kilokv.aio.connection import Connection
 from kilokv.aio.interactive import Interactive, run, transactional
 from kilokv.aio.opening import Opening
 from kilokv.aio.scan import Scan
 from kilokv.aio.session import AttachedSession, Session
+from kilokv.aio.watch import Watch
 from kilokv.interactive import ATTEMPTS_MAX
 from kilokv.options import ClientOptions, Tls, from_environment, trace_metadata
-from kilokv.results import Reads, Result, Results
+from kilokv.results import Reads, Result, Results, WatchPosition
 from kilokv.session import Progress
 from kilokv.status import OpenSession, ParkedTransaction, ServerStatus
 from kilokv.transaction import Operand, Transaction
 from kilokv.values import KeyLike, Value, to_key, to_range
 
 if TYPE_CHECKING:
-    from kilokv.columns import ColumnResults, Columns, Integers, Keys
+    from kilokv.columns import ColumnResults, Columns, Integers, Keys, Seconds, Times
 
 T = TypeVar("T")
 
@@ -74,13 +76,16 @@ class Client:
         """execute() for many transactions as one request. `progress(index, result)` is called as each finishes."""
         return await self._execute(requests.Many(transactions, progress, detached), timeout, traceparent)
 
-    async def put(self, key: KeyLike, value: Operand, *, timeout: Optional[float] = None) -> int:
-        """Writes an int or bytes, and returns the version."""
-        return await (await self.own_session()).put(key, value, timeout=timeout)
+    async def put(self, key: KeyLike, value: Operand, *, ttl: Optional[float] = None,
+                  expires_at_us: Optional[int] = None, timeout: Optional[float] = None) -> int:
+        """Writes an int or bytes, and returns the version. The key expires `ttl` seconds after the write, or at
+        `expires_at_us`, microseconds since the Unix epoch; neither: never."""
+        return await (await self.own_session()).put(key, value, ttl=ttl, expires_at_us=expires_at_us, timeout=timeout)
 
-    async def add(self, key: KeyLike, delta: Operand, *, timeout: Optional[float] = None) -> int:
+    async def add(self, key: KeyLike, delta: Operand, *, ttl: Optional[float] = None,
+                  expires_at_us: Optional[int] = None, timeout: Optional[float] = None) -> int:
         """Adds to the integer of a key, and returns the sum."""
-        return await (await self.own_session()).add(key, delta, timeout=timeout)
+        return await (await self.own_session()).add(key, delta, ttl=ttl, expires_at_us=expires_at_us, timeout=timeout)
 
     async def delete(self, *keys: KeyLike, timeout: Optional[float] = None) -> Optional[int]:
         """Deletes keys in one transaction. Returns the version; None: all keys were absent."""
@@ -119,19 +124,30 @@ class Client:
                                   boundary=boundary)
         return Scan(self._connection, self._caller, cursor, timeout)
 
+    def watch(self, start: KeyLike = b"", end: KeyLike = b"", *, prefix: Optional[KeyLike] = None,
+              after: Union[WatchPosition, int, None] = None, incarnation: Optional[str] = None,
+              reconnect: float = 60.0, idle: float = 10.0) -> Watch:
+        """The durable writes of [start, end) or of a prefix, for `async for`, in the one serial order, each once. The
+        arguments are those of kilokv.Client.watch()."""
+        cursor = WatchCursor(self._caller, *to_range(start, end, prefix), after=after, incarnation=incarnation,
+                             reconnect=reconnect, idle=idle)
+        return Watch(self._connection, cursor)
+
     # Bulk calls.
 
-    async def bulk_put(self, keys: "Keys", values: "Integers", *,
+    async def bulk_put(self, keys: "Keys", values: "Integers", *, ttl: Optional["Seconds"] = None,
+                       expires_at_us: Optional["Times"] = None,
                        records_at_once: Optional[int] = None) -> "ColumnResults":
         """Writes an int64 for each key. Each record is a transaction of its own."""
         from kilokv.columns import Columns
-        return await self._bulk(Columns.put(keys, values), records_at_once)
+        return await self._bulk(Columns.put(keys, values, ttl=ttl, expires_at_us=expires_at_us), records_at_once)
 
-    async def bulk_add(self, keys: "Keys", deltas: "Integers", *,
+    async def bulk_add(self, keys: "Keys", deltas: "Integers", *, ttl: Optional["Seconds"] = None,
+                       expires_at_us: Optional["Times"] = None,
                        records_at_once: Optional[int] = None) -> "ColumnResults":
         """Adds an int64 to each key. Each record is a transaction of its own."""
         from kilokv.columns import Columns
-        return await self._bulk(Columns.add(keys, deltas), records_at_once)
+        return await self._bulk(Columns.add(keys, deltas, ttl=ttl, expires_at_us=expires_at_us), records_at_once)
 
     async def bulk_get(self, keys: "Keys", *, records_at_once: Optional[int] = None) -> "ColumnResults":
         """Reads each key; ColumnResults.integers() has the values. The keys are not read as of one moment."""

@@ -61,6 +61,14 @@ class Connection:
         await asyncio.sleep(step.seconds)
         return None
 
+    def open_stream(self, method: str, request: Any, wait_for_ready: bool) -> Any:
+        """A call without a deadline, as gRPC gives it. What reading it raises is for error_of()."""
+        if self.closed:
+            raise errors.ClosedError("the client was closed", not_run=True)
+        metadata = self._options.metadata or None
+        return getattr(next(self._stubs or self._connect()), method)(request, metadata=metadata,
+                                                                     wait_for_ready=wait_for_ready or None)
+
     async def _call(self, call: Call) -> Any:
         method = getattr(next(self._stubs or self._connect()), call.method)
         metadata = self._options.metadata + call.metadata
@@ -72,13 +80,17 @@ class Connection:
             async for message in answer:
                 call.take(message)
             return None
-        except grpc.RpcError as error:
-            raise error_of_call(error.code().value[0], error.details() or "", error.trailing_metadata(), call.method,
-                                self._options.endpoint) from None
-        except asyncio.CancelledError:
-            if not self.closed:
-                raise
-            raise errors.ClosedError("the client was closed", may_have_run=True) from None
+        except (grpc.RpcError, asyncio.CancelledError) as error:
+            raise self.error_of(error, call.method) from None
+
+    def error_of(self, error: BaseException, method: str) -> BaseException:
+        """The error of this client for one of gRPC. Another error is itself."""
+        if isinstance(error, grpc.RpcError):
+            return error_of_call(error.code().value[0], error.details() or "", error.trailing_metadata(), method,
+                                 self._options.endpoint)
+        if self.closed and isinstance(error, asyncio.CancelledError):  # gRPC ends the calls of a closed channel by it
+            return errors.ClosedError("the client was closed", may_have_run=True)
+        return error
 
     def _connect(self) -> Iterator[Any]:
         arguments = self._options.channel_arguments()

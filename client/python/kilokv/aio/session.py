@@ -98,13 +98,16 @@ class Session:
         """Cancels what is not decided of a request, or of its transaction `index`. Returns how many transactions."""
         return await self.connection.drive(self.core.cancel(number, index))
 
-    async def put(self, key: KeyLike, value: Operand, *, timeout: Optional[float] = None) -> int:
-        """Writes a value, and returns its version."""
-        return await self.connection.drive(self.core.put(key, value, timeout))
+    async def put(self, key: KeyLike, value: Operand, *, ttl: Optional[float] = None,
+                  expires_at_us: Optional[int] = None, timeout: Optional[float] = None) -> int:
+        """Writes a value, and returns its version. The key expires `ttl` seconds after the write, or at
+        `expires_at_us`, microseconds since the Unix epoch; neither: never."""
+        return await self.connection.drive(self.core.put(key, value, timeout, ttl, expires_at_us))
 
-    async def add(self, key: KeyLike, delta: Operand, *, timeout: Optional[float] = None) -> int:
+    async def add(self, key: KeyLike, delta: Operand, *, ttl: Optional[float] = None,
+                  expires_at_us: Optional[int] = None, timeout: Optional[float] = None) -> int:
         """Adds to the integer of a key, and returns the sum."""
-        return await self.connection.drive(self.core.add(key, delta, timeout))
+        return await self.connection.drive(self.core.add(key, delta, timeout, ttl, expires_at_us))
 
     async def delete(self, *keys: KeyLike, timeout: Optional[float] = None) -> Optional[int]:
         """Deletes keys in one transaction. Returns the version; None: all keys were absent."""
