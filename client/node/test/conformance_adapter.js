@@ -71,6 +71,10 @@ function addGuard(transaction, guard) {
   }
 }
 
+function expiryOf({ ttl_us: ttlUs, expires_at_us: expiresAtUs }) {
+  return given({ ttlMs: ttlUs && Number(ttlUs) / 1000, expiresAtUs: expiresAtUs && integerOf(expiresAtUs) });
+}
+
 function addOperation(transaction, operation) {
   const range = () => [bytesOf(operation.from), bytesOf(operation.to), operation.limit];
   switch (operation.op) {
@@ -79,9 +83,9 @@ function addOperation(transaction, operation) {
     case 'delete':
       return transaction.delete(bytesOf(operation.key));
     case 'put':
-      return transaction.put(bytesOf(operation.key), operandOf(operation.value));
+      return transaction.put(bytesOf(operation.key), operandOf(operation.value), expiryOf(operation));
     case 'add':
-      return transaction.add(bytesOf(operation.key), operandOf(operation.delta));
+      return transaction.add(bytesOf(operation.key), operandOf(operation.delta), expiryOf(operation));
     case 'range_get':
       return operation.reverse ? transaction.rangeGetReverse(...range()) : transaction.rangeGet(...range());
     case 'delete_range':
@@ -129,6 +133,19 @@ function resultForm(result) {
     admitted_batch: Number(result.admittedBatch),
     batch_time_us: digits(result.batchTimeUs),
     reads_dropped: result.readsDropped,
+  };
+}
+
+function watchedForm({ key, value, version, batchTimeUs, expiresAtUs, expired, batch, rank }) {
+  return {
+    key: keyForm(key),
+    value: valueForm(value),
+    version: digits(version),
+    batch_time_us: digits(batchTimeUs),
+    expires_at_us: digits(expiresAtUs),
+    expired,
+    batch: Number(batch),
+    rank,
   };
 }
 
@@ -243,10 +260,25 @@ const calls = {
     const options = given({ from: bound(call.from), to: bound(call.to), reverse, pagePairs, limit });
     const scan = clients.get(call.client).scan({ ...options, ...timeout(call) });
     const pairs = [];
-    for await (const { key, value, version } of scan) {
-      pairs.push({ key: keyForm(key), value: valueForm(value), version: digits(version) });
+    for await (const { key, value, version, expiresAtUs } of scan) {
+      const expires_at_us = digits(expiresAtUs);
+      pairs.push({ key: keyForm(key), value: valueForm(value), version: digits(version), expires_at_us });
     }
     return { pairs, boundary: Number(scan.boundary), boundary_version: digits(scan.boundaryVersion) };
+  },
+  async watch(call) {
+    const bound = (form) => (form === undefined ? undefined : bytesOf(form));
+    const after = call.after && { version: integerOf(call.after.version), writes: call.after.writes };
+    const { incarnation, reconnect_ms: reconnectMs } = call;
+    const options = given({ from: bound(call.from), to: bound(call.to), after, incarnation, reconnectMs });
+    const writes = [];
+    for await (const part of clients.get(call.client).watch(options)) {
+      writes.push(...part.writes.map(watchedForm));
+      if (writes.length < call.count) continue;
+      const { version, writes: count } = part.position;
+      const position = { version: digits(version), writes: count };
+      return { writes, position, unfinished: part.unfinished, incarnation: part.incarnation };
+    }
   },
   async list_parked(call) {
     const parked = await clients.get(call.client).listParked(timeout(call));

@@ -86,14 +86,23 @@ def _add_operations(operations, forms):
         elif kind == "delete":
             operations.delete(to_bytes(form["key"]))
         elif kind == "put":
-            operations.put(to_bytes(form["key"]), _operand(form["value"], reads))
+            operations.put(to_bytes(form["key"]), _operand(form["value"], reads), **_expiry(form))
         elif kind == "add":
-            operations.add(to_bytes(form["key"]), _operand(form["delta"], reads))
+            operations.add(to_bytes(form["key"]), _operand(form["delta"], reads), **_expiry(form))
         elif kind == "range_get":
             operations.range_get(to_bytes(form["from"]), to_bytes(form["to"]), form["limit"],
                                  reverse=form.get("reverse", False))
         else:
             operations.delete_range(to_bytes(form["from"]), to_bytes(form["to"]), form["limit"])
+
+
+def _expiry(form):
+    expiry = {}
+    if "ttl_us" in form:
+        expiry["ttl"] = int(form["ttl_us"]) / 1e6
+    if "expires_at_us" in form:
+        expiry["expires_at_us"] = int(form["expires_at_us"])
+    return expiry
 
 
 def _operand(form, reads):
@@ -134,6 +143,23 @@ def from_result(result):
 def from_pairs(pairs):
     return [{"key": from_key(pair.key), "value": from_value(pair.value), "version": from_version(pair.version)}
             for pair in pairs]
+
+
+def from_scanned(pairs):
+    return [{**form, "expires_at_us": from_version(pair.expires_at_us)} for form, pair in zip(from_pairs(pairs), pairs)]
+
+
+def to_position(form):
+    return form and kilokv.WatchPosition(int(form["version"]), form["writes"])
+
+
+def from_watched(writes, last):
+    """The writes of a watch, and its last part."""
+    return {"writes": [{"key": from_key(write.key), "value": from_value(write.value), "version": str(write.version),
+                        "batch_time_us": str(write.batch_time_us), "expires_at_us": from_version(write.expires_at_us),
+                        "expired": write.expired, "batch": write.batch, "rank": write.rank} for write in writes],
+            "position": {"version": str(last.position.version), "writes": last.position.writes},
+            "unfinished": last.unfinished, "incarnation": last.incarnation}
 
 
 def from_known(requests):

@@ -127,8 +127,19 @@ class Adapter:
             *self._range(call), reverse=call.get("reverse", False), limit=call.get("limit"),
             page_pairs=call.get("page_pairs", 0), timeout=seconds(call))
         pairs = await scan.all() if hasattr(scan, "all") else list(scan)
-        return {"pairs": forms.from_pairs(pairs), "boundary": scan.position.boundary,
+        return {"pairs": forms.from_scanned(pairs), "boundary": scan.position.boundary,
                 "boundary_version": str(scan.position.boundary_version)}
+
+    async def watch(self, call):
+        options = {"reconnect": seconds(call, "reconnect_ms")} if "reconnect_ms" in call else {}
+        watch = self._clients[call["client"]].watch(*self._range(call), after=forms.to_position(call.get("after")),
+                                                    incarnation=call.get("incarnation"), **options)
+        writes, last = [], None
+        while last is None or len(writes) < call["count"]:
+            last = await watch.__anext__() if hasattr(watch, "__anext__") else next(watch)
+            writes += last.writes
+        await settled(watch.close())
+        return forms.from_watched(writes, last)
 
     @staticmethod
     def _range(call):
