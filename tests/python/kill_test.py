@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The server is killed with SIGKILL again and again, and starts again on the same folder and port. Meanwhile threads of
-the synchronous client and tasks of the asyncio client send transactions in sessions.
+the synchronous client and tasks of the asyncio client send transactions in sessions. Some of their keys expire. Each
+client has a watch of all keys, too.
 
-At the end nothing is unknown, and the judge accepts the history of all answers together with the final state.
+At the end nothing is unknown, and the judge accepts the history of all answers and expiries together with the final
+state. Both watches gave what the log holds: nothing is missing, and nothing comes twice.
 
   kill_test.py             5 kills
   kill_test.py --kills 50  the long form
@@ -10,6 +12,7 @@ At the end nothing is unknown, and the judge accepts the history of all answers 
 
 import argparse
 import asyncio
+import base64
 import json
 import pathlib
 import random
@@ -24,12 +27,14 @@ import kilokv.aio
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "crash"), str(ROOT / "tests" / "conformance" / "adapters")]
 import forms  # noqa: E402
-from programs import JUDGE, Server, temporary_folder  # noqa: E402
+from programs import JUDGE, Server, temporary_folder, until  # noqa: E402
+from watched import expiry_line, lines_of, nothing_left_to_expire, watch  # noqa: E402
 
 KEYS = 20      # few, so that transactions meet
 THREADS = 4    # of the synchronous client, each with a session
 TASKS = 8      # of the asyncio client, in one session
-NUMBERS = {"value", "version", "delta", "time_us"}
+NUMBERS = {"value", "version", "delta", "time_us", "ttl_us"}
+LARGE = 50_000  # bytes of a value; a part of a watch has about 128 KiB
 
 
 class History:
@@ -68,11 +73,48 @@ class History:
                 self.answered += 1
                 self.sent_again += result.attempts > 1
 
+    def add_expiry(self, write):
+        self._write(expiry_line(write))
+
     def close(self):
         self._file.close()
 
     def _write(self, line):
         self._file.write(json.dumps(line) + "\n")
+
+
+class Watched:
+    """What a watch has given."""
+
+    def __init__(self):
+        self.writes, self.parts_unfinished = [], 0
+        self._position = kilokv.WatchPosition(0)
+
+    def take(self, part):
+        assert part.position >= self._position or part.position == (self._position.version, 0), part.position
+        self.writes += part.writes
+        self.parts_unfinished += part.unfinished
+        self._position = part.position
+
+    def has_all(self, last):
+        """Whether it has all writes up to this version."""
+        version, writes = self._position
+        return version > last or (version == last and writes == 0)
+
+    def lines(self):
+        """As `kilokv --output json watch` prints them."""
+        return [line_of(write) for write in self.writes]
+
+
+def line_of(write):
+    form = forms.from_value(write.value)
+    line = {"key": forms.from_key(write.key), "value": int(form) if isinstance(form, str) else form,
+            "version": write.version, "batch": write.batch, "rank": write.rank, "batch_time_us": write.batch_time_us}
+    if write.expires_at_us is not None:
+        line["expires_at_us"] = write.expires_at_us
+    if write.expired:
+        line["expired"] = True
+    return line
 
 
 def numbers(form):
@@ -110,7 +152,10 @@ def random_form(rng):
     move = [{"op": "add", "key": a, "delta": str(-amount)}, {"op": "add", "key": b, "delta": str(amount)},
             {"op": "get", "key": a}]
     enough = {"is": "ge", "key": a, "value": str(amount)}
-    kind = rng.randrange(6)
+    if rng.random() < 0.004:
+        value = {"b64": base64.b64encode(rng.randbytes(LARGE)).decode()}
+        return {"then": [{"op": "put", "key": f"large/{i}", "value": value} for i in range(3)]}
+    kind = rng.randrange(7)
     if kind == 0:
         return {"then": [{"op": "add", "key": a, "delta": str(amount)}, {"op": "get", "key": a}]}
     if kind == 1:
@@ -123,6 +168,10 @@ def random_form(rng):
         return {"then": [{"op": "range_get", "from": "k", "to": "l", "limit": 8, "reverse": rng.random() < 0.5}]}
     if kind == 4:
         return {"then": [{"op": "delete", "key": a}, {"op": "put", "key": b, "value": {"commit_version": True}}]}
+    if kind == 5:
+        ttl_us = str(rng.randrange(1, 300_000))
+        return {"then": [{"op": "put", "key": a, "value": str(amount), "ttl_us": ttl_us},
+                         {"op": "add", "key": f"{b}/brief", "delta": "1", "ttl_us": ttl_us}]}
     return {"guards": [{"is": "lt", "key": a, "other": b}], "then": [{"op": "get", "key": a}, {"op": "get", "key": b}]}
 
 
@@ -163,12 +212,31 @@ def record(history, session, sent, invoke_us, results):
         history.add(session.id, form, index, invoke_us, result)
 
 
-def client_loop(endpoint, history, seed, stop):
+def client_loop(endpoint, history, seed, stop, load_has_ended, watched, stop_watches):
+    """All of asyncio, because gRPC prints errors if two threads have event loops."""
+    async def watch_all(db):
+        async with db.watch(after=0) as parts:
+            async for part in parts:  # at least one in a second
+                watched.take(part)
+                if stop_watches.is_set():
+                    return
+
     async def main():
         async with kilokv.aio.Client(endpoint, timeout=60, wait_for_server=60) as db:
+            watching = asyncio.ensure_future(watch_all(db))
             async with db.session() as session:
                 await asyncio.gather(*(client_task(session, history, seed + i, stop) for i in range(TASKS)))
+            load_has_ended.set()
+            await watching
     asyncio.run(main())
+
+
+def watch_thread(endpoint, watched, stop):
+    with kilokv.Client(endpoint) as db, db.watch(after=0) as parts:
+        for part in parts:
+            watched.take(part)
+            if stop.is_set():
+                return
 
 
 def kill_again_and_again(server, kills, rng):
@@ -179,6 +247,32 @@ def kill_again_and_again(server, kills, rng):
         server.start()
         print(f"killed {number} of {kills}", flush=True)
     time.sleep(1)
+
+
+def check_watches(server, watches):
+    """Returns the writes of the log."""
+    with kilokv.Client(server.endpoint) as db:
+        time.sleep(0.2)  # the server counts ten times a second
+        until(lambda: db.status().counters["expiring"] == 0, "all expiries", 60)
+        last = db.status().counters["next_version"] - 1
+    until(lambda: all(watched.has_all(last) for watched in watches), "the watches have all", 60)
+    with watch(server, "logged.jsonl", "--after", "0", "--through", str(last)) as (process, path):
+        assert process.wait(timeout=300) == 0
+    logged = lines_of(path)
+    for watched in watches:
+        seen = watched.lines()
+        different = [pair for pair in zip(seen, logged) if pair[0] != pair[1]]
+        assert not different, f"the watch gave {different[0][0]}, the log has {different[0][1]}"
+        assert len(seen) == len(logged), f"the watch gave {len(seen)} writes, the log has {len(logged)}"
+    nothing_left_to_expire(logged)
+    return logged
+
+
+def join(stop, threads):
+    stop.set()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive(), "a client does not end"
 
 
 def judge(*arguments):
@@ -202,23 +296,33 @@ def main():
     with temporary_folder() as name, Server(name, "--checkpoint-interval", "500ms") as server:
         folder = pathlib.Path(name)
         history, stop = History(folder / "history.jsonl"), threading.Event()
+        watches, stop_watches, load_has_ended = (Watched(), Watched()), threading.Event(), threading.Event()
         threads = [threading.Thread(target=client_thread, args=(server.endpoint, history, options.seed + 100 + i, stop))
                    for i in range(THREADS)]
-        threads.append(threading.Thread(target=client_loop, args=(server.endpoint, history, options.seed + 200, stop)))
-        for thread in threads:
+        watchers = [
+            threading.Thread(target=watch_thread, args=(server.endpoint, watches[0], stop_watches)),
+            threading.Thread(target=client_loop, args=(server.endpoint, history, options.seed + 200, stop,
+                                                       load_has_ended, watches[1], stop_watches))]
+        for thread in [*threads, *watchers]:
             thread.start()
         try:
             kill_again_and_again(server, options.kills, random.Random(options.seed))
+            join(stop, threads)
+            assert load_has_ended.wait(120), "the asyncio client does not end"
+            logged = check_watches(server, watches)
         finally:
             stop.set()
-            for thread in threads:
-                thread.join(120)
+            join(stop_watches, [*threads, *watchers])
+        expired = [write for write in logged if write.get("expired")]
+        for write in expired:
+            history.add_expiry(write)
         history.close()
-        assert not any(thread.is_alive() for thread in threads), "a client does not end"
+        print(f"{len(logged)} writes, {len(expired)} of them expiries; {watches[0].parts_unfinished} and "
+              f"{watches[1].parts_unfinished} parts of the watches ended in the middle of a transaction")
         print(f"{history.answered} transactions answered, {history.sent_again} of them sent more than once, "
               f"{len(history.unknown)} unknown")
         assert not history.unknown, f"unknown: {history.unknown[:3]}"
-        assert history.answered >= 100 * options.kills and history.sent_again > 0
+        assert history.answered >= 100 * options.kills and history.sent_again > 0 and len(expired) > options.kills
         server.scan_to(folder / "final.jsonl")
         judged = judge(folder / "history.jsonl", "--final-state", folder / "final.jsonl")
         print(judged.stdout[-3000:], judged.stderr[-3000:])
