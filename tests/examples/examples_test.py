@@ -21,15 +21,18 @@ from programs import ROOT, SLOWER, Server, temporary_folder, until  # noqa: E402
 OPTIONS = argparse.ArgumentParser(description=__doc__)
 OPTIONS.add_argument("--programs", type=pathlib.Path, default=ROOT / "build" / "release" / "tests" / "bin",
                      help="folder of the programs in C++")
-OPTIONS.add_argument("--language", default="cpp")
+OPTIONS.add_argument("--language", default="cpp", choices=["cpp", "python"])
 OPTIONS.add_argument("--example", help="seats, payments, ...; default: all")
 OPTIONS.add_argument("--kills", type=int, default=5, help="how often the server is killed in each test")
 OPTIONS.add_argument("--seed", type=int, default=1)
 CHOSEN = OPTIONS.parse_args([])
 
-# The program of an example in each language.
+EXAMPLES = ROOT / "client" / "examples"
+
+# The program of an example in each language. A program in Python has the interpreter and the packages of the test.
 LANGUAGES = {
     "cpp": lambda example: [CHOSEN.programs / f"example_{example}"],
+    "python": lambda example: [sys.executable, EXAMPLES / example / f"{example}.py"],
 }
 
 
