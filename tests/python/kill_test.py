@@ -86,15 +86,18 @@ class History:
 class Watched:
     """What a watch has given."""
 
-    def __init__(self):
+    def __init__(self, seed):
         self.writes, self.parts_unfinished = [], 0
+        self._rng = random.Random(seed)
         self._position = kilokv.WatchPosition(0)
 
     def take(self, part):
+        """Returns for how many seconds to read nothing, so that kills meet a watch in the middle of a transaction."""
         assert part.position >= self._position or part.position == (self._position.version, 0), part.position
         self.writes += part.writes
         self.parts_unfinished += part.unfinished
         self._position = part.position
+        return 0.4 if part.unfinished and self._rng.random() < 0.15 else 0
 
     def has_all(self, last):
         """Whether it has all writes up to this version."""
@@ -152,9 +155,9 @@ def random_form(rng):
     move = [{"op": "add", "key": a, "delta": str(-amount)}, {"op": "add", "key": b, "delta": str(amount)},
             {"op": "get", "key": a}]
     enough = {"is": "ge", "key": a, "value": str(amount)}
-    if rng.random() < 0.004:
+    if rng.random() < 0.002:  # more than gRPC reads ahead
         value = {"b64": base64.b64encode(rng.randbytes(LARGE)).decode()}
-        return {"then": [{"op": "put", "key": f"large/{i}", "value": value} for i in range(3)]}
+        return {"then": [{"op": "put", "key": f"large/{i}", "value": value} for i in range(12)]}
     kind = rng.randrange(7)
     if kind == 0:
         return {"then": [{"op": "add", "key": a, "delta": str(amount)}, {"op": "get", "key": a}]}
@@ -217,7 +220,7 @@ def client_loop(endpoint, history, seed, stop, load_has_ended, watched, stop_wat
     async def watch_all(db):
         async with db.watch(after=0) as parts:
             async for part in parts:  # at least one in a second
-                watched.take(part)
+                await asyncio.sleep(watched.take(part))
                 if stop_watches.is_set():
                     return
 
@@ -234,7 +237,7 @@ def client_loop(endpoint, history, seed, stop, load_has_ended, watched, stop_wat
 def watch_thread(endpoint, watched, stop):
     with kilokv.Client(endpoint) as db, db.watch(after=0) as parts:
         for part in parts:
-            watched.take(part)
+            time.sleep(watched.take(part))
             if stop.is_set():
                 return
 
@@ -296,7 +299,8 @@ def main():
     with temporary_folder() as name, Server(name, "--checkpoint-interval", "500ms") as server:
         folder = pathlib.Path(name)
         history, stop = History(folder / "history.jsonl"), threading.Event()
-        watches, stop_watches, load_has_ended = (Watched(), Watched()), threading.Event(), threading.Event()
+        watches = [Watched(options.seed), Watched(options.seed + 1)]
+        stop_watches, load_has_ended = threading.Event(), threading.Event()
         threads = [threading.Thread(target=client_thread, args=(server.endpoint, history, options.seed + 100 + i, stop))
                    for i in range(THREADS)]
         watchers = [
