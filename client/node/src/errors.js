@@ -97,6 +97,7 @@ export class ReadOnlyError extends FailedPreconditionError {}
 export class NumberAcknowledgedError extends FailedPreconditionError {}
 export class UploadMissingError extends FailedPreconditionError {}
 export class SnapshotTooOldError extends AbortedError {}
+export class WatchTooOldError extends AbortedError {}
 export class RecoveringError extends UnavailableError {}
 export class DrainingError extends UnavailableError {}
 export class FailedError extends InternalError {}
