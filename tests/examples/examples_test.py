@@ -6,10 +6,13 @@ A full run is: examples_test.py --programs build/release/tests/bin --kills 50
 """
 
 import argparse
+import atexit
 import base64
 import collections
 import pathlib
+import shutil
 import sys
+import tempfile
 import time
 import unittest
 
@@ -21,18 +24,32 @@ from programs import ROOT, SLOWER, Server, temporary_folder, until  # noqa: E402
 OPTIONS = argparse.ArgumentParser(description=__doc__)
 OPTIONS.add_argument("--programs", type=pathlib.Path, default=ROOT / "build" / "release" / "tests" / "bin",
                      help="folder of the programs in C++")
-OPTIONS.add_argument("--language", default="cpp", choices=["cpp", "python"])
+OPTIONS.add_argument("--language", default="cpp", choices=["cpp", "python", "node"])
 OPTIONS.add_argument("--example", help="seats, payments, ...; default: all")
 OPTIONS.add_argument("--kills", type=int, default=5, help="how often the server is killed in each test")
 OPTIONS.add_argument("--seed", type=int, default=1)
 CHOSEN = OPTIONS.parse_args([])
 
-EXAMPLES = ROOT / "client" / "examples"
+EXAMPLES, NODE_CLIENT = ROOT / "client" / "examples", ROOT / "client" / "node"
+
+
+def node_program(example):
+    """Copies the program into a folder where Node finds the package, as in a project of a user."""
+    if not (NODE_CLIENT / "node_modules").is_dir():
+        raise FileNotFoundError("the packages of the Node client are missing: npm ci --prefix client/node")
+    folder = pathlib.Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns("node_modules"))
+    (folder / "node_modules").mkdir()
+    (folder / "node_modules" / "kilokv").symlink_to(NODE_CLIENT)
+    return ["node", folder / "examples" / example / f"{example}.mjs"]
+
 
 # The program of an example in each language. A program in Python has the interpreter and the packages of the test.
 LANGUAGES = {
     "cpp": lambda example: [CHOSEN.programs / f"example_{example}"],
     "python": lambda example: [sys.executable, EXAMPLES / example / f"{example}.py"],
+    "node": node_program,
 }
 
 
