@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "crash")
 from programs import SLOWER  # noqa: E402
 
 KILLED = 0.03  # the share of commands in which the program is killed
+ANSWERS = 5  # how many each customer has between two kills of the server, on average and at least
 
 
 class Customer:
@@ -111,6 +112,7 @@ class Crowd:
         try:
             for _ in range(kills):
                 self._stop.wait(rng.uniform(0.4, 1.2) * SLOWER)
+                self._wait_for_answers()
                 self.server.kill()
                 self.server.start()
             self._stop.wait(0.5 * SLOWER)
@@ -123,6 +125,14 @@ class Crowd:
         assert not any(thread.is_alive() for thread in self._threads), "a customer hangs"
         for customer in self.customers:
             customer.leave()
+
+    def _wait_for_answers(self):
+        """A busy machine may need seconds until a program runs at all. A kill before that would test nothing."""
+        wanted = self.server.starts * ANSWERS * len(self.customers)
+        end = time.monotonic() + 30 * SLOWER
+        while sum(len(customer.lines) for customer in self.customers) < wanted and time.monotonic() < end:
+            if self._stop.wait(0.01):
+                return
 
     def lines(self, verb):
         """(words of the command, words of the answer, sendings) of all commands with this verb."""
