@@ -25,13 +25,13 @@ class Queue {
 
   constructor(session, name) {
     this.#session = session;
-    this.#prefix = `jobs/${name}`;
+    this.#prefix = `jobs/${name}/`;
   }
 
-  #work = (id) => `${this.#prefix}/work/${id}`;
-  #lease = (id) => `${this.#prefix}/lease/${id}`;
-  #done = (id) => `${this.#prefix}/done/${id}`;
-  #submitted = () => `${this.#prefix}/submitted`;
+  #work = (id) => `${this.#prefix}work/${id}`;
+  #lease = (id) => `${this.#prefix}lease/${id}`;
+  #done = (id) => `${this.#prefix}done/${id}`;
+  #submitted = () => `${this.#prefix}submitted`;
 
   async submit(id, number) {
     await this.#session.execute(
@@ -103,7 +103,7 @@ class Queue {
     const result = await this.#session.execute(
       new Transaction()
         .guardVersion(this.#lease(id), token) // nobody has taken it since
-        .add(`${this.#prefix}/sum`, number) // the result, in the same transaction
+        .add(`${this.#prefix}sum`, number) // the result, in the same transaction
         .put(this.#done(id), token)
         .delete(this.#lease(id))
         .delete(this.#work(id))
