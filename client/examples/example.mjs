@@ -19,10 +19,11 @@ export function wrongCommand() {
   return new WrongCommand('no such command, or wrong arguments: see --help');
 }
 
-/** The integer of a word. Throws if the word is no integer, or if it is less than `least`. */
+/** The integer of a word. Throws if the word is no integer of 64 bits, or if it is less than `least`. */
 export function integer(word, least = -(2n ** 63n)) {
-  if (!/^-?\d+$/.test(word) || BigInt(word) < least) throw wrongCommand();
-  return BigInt(word);
+  const number = /^-?\d+$/.test(word) ? BigInt(word) : null;
+  if (number === null || number < least || number >= 2n ** 63n) throw wrongCommand();
+  return number;
 }
 
 /** The milliseconds of a word. */

@@ -18,12 +18,12 @@ def wrong_command():
 
 
 def integer(word, least=kilokv.INTEGER_MIN):
-    """The integer of a word. Raises ValueError if the word is no integer, or if it is less than `least`."""
+    """The integer of a word. Raises ValueError if the word is no integer of 64 bits, or if it is less than `least`."""
     try:
         number = int(word)
     except ValueError:
         raise wrong_command() from None
-    if number < least:
+    if not least <= number <= kilokv.INTEGER_MAX:
         raise wrong_command()
     return number
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A queue of jobs. A worker takes a job for a time, and finishes it within this time. Otherwise another worker takes it.
-The work may be done more than once. Its result counts once. docs/recipes.md explains it.
+"""A queue of jobs. A worker takes a job for a time, and finishes it within this time. Otherwise another worker takes
+it. The work may be done more than once. Its result counts once. docs/recipes.md explains it.
 
   jobs/QUEUE/work/ID     what to do: an integer, which the job adds to the sum
   jobs/QUEUE/lease/ID    from when on a worker may take the job, in microseconds; 0: at once

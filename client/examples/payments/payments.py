@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A ledger of payments. Each payment is applied once, however often it is sent, and by whichever process. Messages about
-payments leave through an outbox. docs/recipes.md explains it.
+"""A ledger of payments. Each payment is applied once, however often it is sent, and by whichever process. Messages
+about payments leave through an outbox. docs/recipes.md explains it.
 
   pay/account/NAME    the balance. The account "world" has what came in, negated, so that all balances sum to 0
   pay/payment/ID      the text of a payment that was applied: FROM TO AMOUNT

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Sells seats. A customer holds a seat for a time, and buys it within this time. A hold ends at its time by itself, also
-if the customer's program and the server both die. docs/recipes.md explains it.
+"""Sells seats. A customer holds a seat for a time, and buys it within this time. A hold ends at its time by itself,
+also if the customer's program and the server both die. docs/recipes.md explains it.
 
 The keys of a seat:
   seats/EVENT/SEAT/end      until when the seat is held, in microseconds; absent: it is free
