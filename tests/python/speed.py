@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Measures the Python client against a server that runs: single calls, compared with plain gRPC, and bulk calls.
 
-  speed.py 127.0.0.1:7070 [--in-flight 16] [--rounds 9]
+A call in a session is more work for the server, too, because it keeps the results. So it is compared with plain gRPC
+whose requests have a session and a number.
+
+  speed.py 127.0.0.1:7070 [--in-flight 16] [--rounds 25]
 
 The server keeps the keys that begin with speed/. Each number is the median of the rounds. The ways take turns, so that
 other load on the machine meets all of them.
@@ -9,6 +12,7 @@ other load on the machine meets all of them.
 
 import argparse
 import asyncio
+import itertools
 import statistics
 import threading
 import time
@@ -19,8 +23,23 @@ import kilokv.aio
 import numpy as np
 from kilokv.v1 import kilokv_pb2, kilokv_pb2_grpc, transaction_pb2
 
-SECONDS = 0.7
+SECONDS = 0.3  # of a round
 RECORDS = 200_000
+ACKNOWLEDGED_AFTER = 1000  # more than are in flight
+
+
+class PlainSession:
+    """The least that a client does in a session. `session`: its id."""
+
+    def __init__(self, session):
+        self._session, self._numbers = session, itertools.count(1)
+
+    def request(self, i):
+        request = plain_request(i)
+        number = next(self._numbers)
+        request.id.session, request.id.number = self._session, number
+        request.id.acknowledged_through = max(number - ACKNOWLEDGED_AFTER, 0)
+        return request
 
 
 def plain_request(i):
@@ -67,19 +86,22 @@ async def calls_per_second_async(call, in_flight):
 
 
 def show(name, rounds):
-    plain, client, session = (statistics.median(column) for column in zip(*rounds))
-    print(f"{name:8} calls/s: plain gRPC {plain:6,.0f}   client {client:6,.0f} ({client / plain:.2f})   "
-          f"session {session:6,.0f} ({session / plain:.2f})")
+    plain, client, plain_session, session = (statistics.median(column) for column in zip(*rounds))
+    print(f"{name:8} calls/s: plain gRPC {plain:6,.0f}   client {client:6,.0f} ({client / plain:.2f})")
+    print(f"{name:8} calls/s in a session: plain gRPC {plain_session:6,.0f}   client {session:6,.0f} "
+          f"({session / plain_session:.2f})")
 
 
 def measure(options):
     stub = kilokv_pb2_grpc.KiloKVStub(grpc.insecure_channel(options.endpoint))
+    plain_session = PlainSession(stub.OpenSession(kilokv_pb2.OpenSessionRequest()).session)
     with kilokv.Client(options.endpoint) as db, db.session() as session:
         ways = (lambda i: stub.Execute(plain_request(i), timeout=30).result.version,
                 lambda i: db.execute(transaction(i)).version,
+                lambda i: stub.Execute(plain_session.request(i), timeout=30).result.version,
                 lambda i: session.execute(transaction(i)).version)
         show("threads", [[calls_per_second(way, options.in_flight) for way in ways] for _ in range(options.rounds)])
-        measure_bulk(db, options.rounds)
+        measure_bulk(db, min(options.rounds, 9))
 
 
 def measure_bulk(db, rounds):
@@ -96,6 +118,7 @@ def measure_bulk(db, rounds):
 
 async def measure_async(options):
     stub = kilokv_pb2_grpc.KiloKVStub(grpc.aio.insecure_channel(options.endpoint))
+    plain_session = PlainSession((await stub.OpenSession(kilokv_pb2.OpenSessionRequest())).session)
     async with kilokv.aio.Client(options.endpoint) as db, db.session() as session:
         async def plain(i):
             return (await stub.Execute(plain_request(i), timeout=30)).result.version
@@ -103,10 +126,14 @@ async def measure_async(options):
         async def client(i):
             return (await db.execute(transaction(i))).version
 
+        async def plain_in_session(i):
+            return (await stub.Execute(plain_session.request(i), timeout=30)).result.version
+
         async def in_session(i):
             return (await session.execute(transaction(i))).version
 
-        show("asyncio", [[await calls_per_second_async(way, options.in_flight) for way in (plain, client, in_session)]
+        ways = (plain, client, plain_in_session, in_session)
+        show("asyncio", [[await calls_per_second_async(way, options.in_flight) for way in ways]
                          for _ in range(options.rounds)])
 
 
@@ -114,7 +141,7 @@ def main():
     parser = argparse.ArgumentParser(description="Measures the Python client.")
     parser.add_argument("endpoint", help="HOST:PORT of a server that runs")
     parser.add_argument("--in-flight", type=int, default=16, help="calls in flight (default 16)")
-    parser.add_argument("--rounds", type=int, default=9, help="measurements of each number (default 9)")
+    parser.add_argument("--rounds", type=int, default=25, help="measurements of each number (default 25)")
     options = parser.parse_args()
     measure(options)
     asyncio.run(measure_async(options))
