@@ -23,6 +23,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Uni
 import numpy as np
 
 from kilokv import errors
+from kilokv._core.encoded import EncodedRequest, encode_field
 from kilokv._core.requests import Sending
 from kilokv.results import Outcome
 from kilokv.v1 import columns_pb2, transaction_pb2
@@ -38,7 +39,6 @@ REQUESTS_AT_ONCE = 4      # of a bulk call in flight
 
 _FIELDS = {field.name: field.number for field in columns_pb2.TransactionColumns.DESCRIPTOR.fields}
 _COLUMNS_FIELD = pb.ExecuteBatchRequest.DESCRIPTOR.fields_by_name["columns"].number
-_DELIMITED = 2  # wire type of what has a length
 
 
 class Columns:
@@ -151,7 +151,7 @@ class ColumnsSending(Sending["ColumnResults"]):
 
     def __init__(self, columns: Columns) -> None:
         self._results = ColumnResults(len(columns))
-        self.message = _EncodedRequest(columns.encode())
+        self.message = EncodedRequest(pb.ExecuteBatchRequest(), encode_field(_COLUMNS_FIELD, columns.encode()))
 
     @property
     def take(self) -> Callable[[Any], None]:
@@ -162,21 +162,6 @@ class ColumnsSending(Sending["ColumnResults"]):
             raise errors.InternalError("the server ended a request without answering all of its transactions")
         self._results.request, self._results.attempts = number, attempts
         return self._results
-
-
-class _EncodedRequest:
-    """An ExecuteBatchRequest. `id` may be changed between two sendings."""
-
-    def __init__(self, columns: bytes) -> None:
-        self._head = pb.ExecuteBatchRequest()
-        self._columns = _tag(_COLUMNS_FIELD, len(columns)) + columns
-
-    @property
-    def id(self) -> Any:
-        return self._head.id
-
-    def SerializeToString(self) -> bytes:  # noqa: N802: the name that messages of protobuf have
-        return bytes(self._head.SerializeToString()) + self._columns
 
 
 class ColumnResults:
@@ -311,18 +296,4 @@ def _column(repeated: Any, kind: Any) -> "np.ndarray[Any, Any]":
 
 
 def _field(name: str, content: bytes) -> bytes:
-    return _tag(_FIELDS[name], len(content)) + content
-
-
-def _tag(field: int, length: int) -> bytes:
-    return _varint(field << 3 | _DELIMITED) + _varint(length)
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
+    return encode_field(_FIELDS[name], content)

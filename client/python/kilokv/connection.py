@@ -12,9 +12,8 @@ import grpc
 from kilokv import errors
 from kilokv._core.failures import error_of_call
 from kilokv._core.steps import Call, Pause, Steps
-from kilokv._core.stub import columns_method
+from kilokv._core.stub import make_stub
 from kilokv.options import ClientOptions
-from kilokv.v1 import kilokv_pb2_grpc
 
 T = TypeVar("T")
 
@@ -37,10 +36,8 @@ class Connection:
         self._channels: List[grpc.Channel] = [
             grpc.insecure_channel(options.endpoint, arguments) if credentials is None else
             grpc.secure_channel(options.endpoint, credentials, arguments) for _ in range(options.connections)]
-        stubs = [kilokv_pb2_grpc.KiloKVStub(channel) for channel in self._channels]
-        for stub, channel in zip(stubs, self._channels):
-            stub.ExecuteColumns = columns_method(channel)
-        self._stubs = itertools.cycle(stubs)
+        self._stubs = itertools.cycle([make_stub(channel) for channel in self._channels])
+        self._metadata = options.metadata
         self.closed = threading.Event()
 
     def close(self) -> None:
@@ -77,12 +74,12 @@ class Connection:
     def open_stream(self, method: str, request: Any, wait_for_ready: bool) -> Any:
         """A call without a deadline, as gRPC gives it: an iterator over its answers that can be cancelled. What it
         raises is for error_of()."""
-        metadata = self._options.metadata or None
-        return getattr(next(self._stubs), method)(request, metadata=metadata, wait_for_ready=wait_for_ready or None)
+        return getattr(next(self._stubs), method)(request, metadata=self._metadata or None,
+                                                  wait_for_ready=wait_for_ready or None)
 
     def _call(self, call: Call) -> Any:
         method = getattr(next(self._stubs), call.method)
-        metadata = self._options.metadata + call.metadata
+        metadata = self._metadata + call.metadata
         try:
             answer = method(call.request, timeout=max(call.deadline - time.monotonic(), 0), metadata=metadata or None,
                             wait_for_ready=call.wait_for_ready or None)

@@ -66,15 +66,15 @@ class Numbers:
         upload."""
         with self._lock:
             self._open.discard(number)
+            is_next = number == self._acknowledged_through + 1
+            if is_next and not (can_go_on or self._given_up or self._ended_beyond):
+                self._acknowledged_through = number  # the usual case
+                return
             self._attempts[number] = attempts
             self._uploaded[number] = uploaded
             if len(self._attempts) > ATTEMPTS_KEPT:
                 oldest, _ = self._attempts.popitem(last=False)
                 del self._uploaded[oldest]
-            is_next = number == self._acknowledged_through + 1
-            if is_next and not (can_go_on or self._given_up or self._ended_beyond):
-                self._acknowledged_through = number  # the usual case
-                return
             (self._given_up if can_go_on else self._ended_beyond).add(number)
             if self._given_up:
                 old = {n for n in self._given_up if n + RESUME_WINDOW < self._next}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Generic, List, Optional, Sequence, TypeVar
 
 from kilokv import errors
+from kilokv._core.encoded import EncodedRequest, encode_field
 from kilokv._core.retry import Caller, Retry
 from kilokv._core.steps import Metadata, Steps
 from kilokv.results import Result, Results
@@ -12,6 +13,7 @@ from kilokv.transaction import Transaction
 from kilokv.v1 import kilokv_pb2 as pb
 
 
+_TRANSACTION_FIELD = pb.ExecuteRequest.DESCRIPTOR.fields_by_name["transaction"].number
 R = TypeVar("R")
 
 
@@ -42,9 +44,8 @@ class One(Sending[Result]):
 
     def __init__(self, transaction: Transaction, detached: bool = False) -> None:
         self.transaction = transaction
-        self.message = pb.ExecuteRequest(transaction=transaction.message)
-        if detached:
-            self.message.detached = True
+        field = encode_field(_TRANSACTION_FIELD, transaction.message.SerializeToString())
+        self.message = EncodedRequest(pb.ExecuteRequest(detached=True) if detached else pb.ExecuteRequest(), field)
         self.wait_seconds = transaction.wait_seconds
 
     def results(self, answer: Any, number: int, attempts: int) -> Result:

@@ -12,10 +12,9 @@ import grpc
 from kilokv import errors
 from kilokv._core.failures import error_of_call
 from kilokv._core.steps import Call, Pause, Steps
-from kilokv._core.stub import columns_method
+from kilokv._core.stub import make_stub
 from kilokv.connection import channel_credentials
 from kilokv.options import ClientOptions
-from kilokv.v1 import kilokv_pb2_grpc
 
 T = TypeVar("T")
 
@@ -26,6 +25,7 @@ class Connection:
     def __init__(self, options: ClientOptions) -> None:
         self._options = options
         self._credentials = channel_credentials(options)
+        self._metadata = options.metadata
         self._channels: List[Any] = []
         self._stubs: Optional[Iterator[Any]] = None
         self.closed = False
@@ -42,7 +42,7 @@ class Connection:
             step = next(steps)
             while True:
                 try:
-                    answer = await self._perform(step)
+                    answer = await (self._call(step) if isinstance(step, Call) else self._pause(step))
                 except errors.Error as error:
                     step = steps.throw(error)
                 else:
@@ -52,26 +52,24 @@ class Connection:
         finally:
             steps.close()
 
-    async def _perform(self, step: object) -> Any:
+    async def _pause(self, pause: Pause) -> None:
+        self._check_open()
+        await asyncio.sleep(pause.seconds)
+
+    def _check_open(self) -> None:
         if self.closed:
             raise errors.ClosedError("the client was closed", not_run=True)
-        if isinstance(step, Call):
-            return await self._call(step)
-        assert isinstance(step, Pause)
-        await asyncio.sleep(step.seconds)
-        return None
 
     def open_stream(self, method: str, request: Any, wait_for_ready: bool) -> Any:
         """A call without a deadline, as gRPC gives it. What reading it raises is for error_of()."""
-        if self.closed:
-            raise errors.ClosedError("the client was closed", not_run=True)
-        metadata = self._options.metadata or None
-        return getattr(next(self._stubs or self._connect()), method)(request, metadata=metadata,
+        self._check_open()
+        return getattr(next(self._stubs or self._connect()), method)(request, metadata=self._metadata or None,
                                                                      wait_for_ready=wait_for_ready or None)
 
     async def _call(self, call: Call) -> Any:
+        self._check_open()
         method = getattr(next(self._stubs or self._connect()), call.method)
-        metadata = self._options.metadata + call.metadata
+        metadata = self._metadata + call.metadata
         try:
             answer = method(call.request, timeout=max(call.deadline - time.monotonic(), 0), metadata=metadata or None,
                             wait_for_ready=call.wait_for_ready or None)
@@ -100,9 +98,7 @@ class Connection:
                 channel = grpc.aio.insecure_channel(self._options.endpoint, arguments)
             else:
                 channel = grpc.aio.secure_channel(self._options.endpoint, self._credentials, arguments)
-            stub = kilokv_pb2_grpc.KiloKVStub(channel)
-            stub.ExecuteColumns = columns_method(channel)
             self._channels.append(channel)
-            stubs.append(stub)
+            stubs.append(make_stub(channel))
         self._stubs = itertools.cycle(stubs)
         return self._stubs
