@@ -61,11 +61,11 @@ struct SessionArguments {
 struct WatchRangeArguments {
   std::string from, to;
   std::optional<std::string> prefix;
-  std::string after;                   // VERSION or VERSION:WRITES; empty: from now on
-  std::string incarnation;             // 32 hexadecimal digits; empty: not checked
-  std::uint64_t limit = 0;             // writes; 0: no limit
-  std::uint64_t through = 0;           // a version up to which it watches; 0: without end
-  bool positions = false;              // prints the position after each answer
+  std::string after;          // VERSION or VERSION:WRITES; empty: from now on
+  std::string incarnation;    // 32 hexadecimal digits; empty: not checked
+  std::uint64_t limit = 0;    // writes; 0: no limit
+  std::uint64_t through = 0;  // a version up to which it watches; 0: without end
+  bool positions = false;     // prints the position after each answer
 };
 // Prints writes until a limit is reached or a signal ends the program.
 ExitCode run_watch(const CommonOptions& common, const WatchRangeArguments& arguments);
