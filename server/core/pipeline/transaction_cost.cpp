@@ -85,7 +85,8 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
   auto expiry = std::lower_bound(columns.expiry_op.begin(), columns.expiry_op.end(), begin);
   for (std::uint32_t i = begin; i < end; ++i) {
     const std::uint32_t key = columns.op_key[i];
-    if (expiry != columns.expiry_op.end() && *expiry == i) {
+    const bool sets_expiry = expiry != columns.expiry_op.end() && *expiry == i;
+    if (sets_expiry) {
       ++expiry;
       cost.written_bytes += kExpiry;
       cost.data.bytes += engine::expiry_bytes();
@@ -129,7 +130,7 @@ ListCost list_cost(const engine::TransactionColumns& columns, std::uint32_t begi
         break;
       case OpKind::add:
         add_new_key(columns.key(key).size(), &cost.data);
-        cost.written_bytes += kExpiry;  // of a key that keeps its expiry
+        if (!sets_expiry) cost.written_bytes += kExpiry;  // the key may keep the one that it has
         [[fallthrough]];
       case OpKind::del:
         cost.steps += kWriteSteps;
