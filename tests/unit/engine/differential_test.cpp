@@ -237,7 +237,9 @@ class Chain {
       for (std::uint8_t& runs_else : columns_.expire_runs_else) runs_else = last_tries_.chance(0.3) ? 1 : 0;
     }
     has_last_tries_ = false;
-    for (std::size_t t = 0; t < n; ++t) has_last_tries_ |= expires[t] != 0 && columns_.expire_runs_else[t] != 0;
+    for (std::size_t t = 0; t < n; ++t) {
+      has_last_tries_ |= expires[t] != 0 && columns_.expire_runs_else[t] != 0 && can_wait(t);
+    }
     for (Side* side : {&serial_, &other_}) {
       side->status = side->engine->execute(header_, columns_, expires, &side->results, &side->writes);
     }
@@ -304,6 +306,13 @@ class Chain {
     coverage_.tail += execution.counter("tail");
     coverage_.chained_adds += execution.counter("chained_adds");
     coverage_.overtaken_adds += execution.counter("overtaken_adds");
+  }
+
+  bool can_wait(std::size_t t) const {
+    const auto guards = columns_.guard_on_false.begin();
+    const auto wait = static_cast<std::uint8_t>(OnFalse::wait);
+    return std::find(guards + columns_.guard_begin(t), guards + columns_.guard_end[t], wait) !=
+           guards + columns_.guard_end[t];
   }
 
   const Ground& ground_;
