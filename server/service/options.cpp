@@ -78,6 +78,14 @@ Status ServiceOptions::validate() const {
     return Status::invalid(
         {.field = name, .limit = "100ms to 24h", .actual = format_duration(actual), .setting = name});
   }
+  // It is added to stamps.
+  constexpr DurationUs kLongestTtlUs = 100 * 366 * kDayUs;
+  if (limits.ttl_us_max < 1 || limits.ttl_us_max > kLongestTtlUs) {
+    return Status::invalid({.field = "--ttl-max",
+                            .limit = "1us to " + format_duration(kLongestTtlUs),
+                            .actual = format_duration(limits.ttl_us_max),
+                            .setting = "--ttl-max"});
+  }
   // Each operation of a transaction can write a value of the largest length. All of them must fit into a log record.
   return check_range("--value-bytes-max x --operations-max",
                      std::uint64_t{limits.value_bytes_max} * limits.operations_max, 1, std::uint64_t{1} << 31,
