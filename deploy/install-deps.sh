@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that KiloKV needs. Ends at once if all of them are installed.
+# Installs the Debian 12 packages that KiloKV needs and, for the checks, the npm packages of client/node. Ends at once if
+# all of them are installed.
 #
 #   deploy/install-deps.sh          to build, test and check
 #   deploy/install-deps.sh build    to build only
@@ -27,7 +28,8 @@ fi
 # For the tests with the label packages alone.
 system_packages=(debootstrap systemd-container)
 
-case "${1:-all}" in
+mode=${1:-all}
+case "$mode" in
   build) wanted=("${build_packages[@]}") ;;
   package) wanted=("${build_packages[@]}" "${package_packages[@]}") ;;
   all) wanted=("${build_packages[@]}" "${package_packages[@]}" "${check_packages[@]}" "${system_packages[@]}") ;;
@@ -43,6 +45,14 @@ if ! command -v dpkg-query >/dev/null; then
   exit 1
 fi
 
+# What the Node client needs, as client/node/package-lock.json says.
+install_node_packages() {
+  [ "$mode" = all ] || return 0
+  local folder
+  folder=$(dirname "$0")/../client/node
+  npm ls --prefix "$folder" >/dev/null 2>&1 || npm ci --prefix "$folder" --no-audit --no-fund </dev/null
+}
+
 installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' 2>/dev/null | sed -n 's/ installed$//p')
 missing=()
 for package in "${wanted[@]}"; do
@@ -50,6 +60,7 @@ for package in "${wanted[@]}"; do
 done
 if [ ${#missing[@]} -eq 0 ]; then
   echo "packages: all ${#wanted[@]} are installed"
+  install_node_packages
   exit 0
 fi
 
@@ -65,3 +76,4 @@ fi
 echo "packages: installing ${missing[*]}"
 "${as_root[@]}" apt-get update -q </dev/null
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
+install_node_packages

@@ -70,12 +70,6 @@ trap finish EXIT
 
 [ "$install" = no ] || step "packages" deploy/install-deps.sh
 
-# What the Node client needs, as client/node/package-lock.json says. Ends at once if all of it is there.
-install_node_packages() {
-  npm ls --prefix client/node >/dev/null 2>&1 || npm ci --prefix client/node --no-audit --no-fund
-}
-[ "$install" = no ] || step "packages of Node" install_node_packages
-
 # A bare folder of Debian (debootstrap, chroot) has no /proc, but strace and some tests read it.
 if [ ! -e /proc/self ]; then
   if ! mount -t proc proc /proc; then
