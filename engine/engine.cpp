@@ -370,8 +370,10 @@ class HostEngine final : public Engine {
   }
   // Whether a transaction with expire_runs_else expires if it is postponed.
   static bool may_have_last_tries(const TransactionColumns& columns, const Column<std::uint8_t>& expires) {
-    for (std::size_t t = 0; t < columns.size(); ++t) {
-      if (((expires[t] != 0) & (columns.expire_runs_else[t] != 0)) != 0 && can_wait(columns, t)) return true;
+    const auto begin = columns.expire_runs_else.begin(), end = columns.expire_runs_else.end();
+    for (auto at = std::find(begin, end, 1); at != end; at = std::find(at + 1, end, 1)) {
+      const auto t = static_cast<std::size_t>(at - begin);
+      if (expires[t] != 0 && can_wait(columns, t)) return true;
     }
     return false;
   }

@@ -60,7 +60,7 @@ class RemoteWatch final : public Watch {
     for (;;) {
       bool is_stopped = false;
       const Connection::Link& link = connection_.next();
-      const Error error = read_once(link, options, take, &request, &backoff, &last, &is_stopped);
+      Error error = read_once(link, options, take, &request, &backoff, &last, &is_stopped);
       if (is_stopped) return {};
       // The server cancels a stream whose client has taken no answer for long.
       const bool is_lost = error.code == ErrorCode::unavailable || error.code == ErrorCode::cancelled;
