@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "kilokv/v1/kilokv.pb.h"
 #include "server/core/reads/watch_cursor.hpp"
 #include "server/service/call_environment.hpp"
 
