@@ -79,7 +79,7 @@ Status ServiceOptions::validate() const {
         {.field = name, .limit = "100ms to 24h", .actual = format_duration(actual), .setting = name});
   }
   // It is added to stamps.
-  constexpr DurationUs kLongestTtlUs = 100 * 366 * kDayUs;
+  constexpr DurationUs kLongestTtlUs = DurationUs{100} * 366 * kDayUs;
   if (limits.ttl_us_max < 1 || limits.ttl_us_max > kLongestTtlUs) {
     return Status::invalid({.field = "--ttl-max",
                             .limit = "1us to " + format_duration(kLongestTtlUs),

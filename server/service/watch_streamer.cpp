@@ -146,7 +146,7 @@ Status WatchStreamer::begin(Watch* watch, Database* database) {
   auto cursor = std::make_unique<WatchCursor>(reader_.get(), request.range().from(), request.range().to());
   const WatchPosition after{request.after().version(), request.after().writes()};
   // A client may have an answer whose batch is not yet among those that are answered as a whole.
-  const Status status = cursor->start(request.has_after() ? &after : nullptr, database->durable());
+  Status status = cursor->start(request.has_after() ? &after : nullptr, database->durable());
   if (status.ok()) watch->cursor = std::move(cursor);
   return status;
 }
