@@ -126,7 +126,7 @@ void add_watch(CLI::App* app, const CommonOptions* common, Action* action) {
   watch->add_option("--through", a->through, "end when all writes up to this version are printed; 0: do not end")
       ->transform(whole_number())
       ->capture_default_str();
-  watch->add_option("--limit", a->limit, "end after so many writes; 0: do not end")
+  watch->add_option("--limit", a->limit, "end after this number of writes; 0: do not end")
       ->transform(whole_number())
       ->capture_default_str();
   watch->add_flag("--positions", a->positions,

@@ -68,7 +68,7 @@ Expected<std::string> deliver(const Server& server, std::int64_t wait_us) {
   const Expected<RequestResult> sent = server.session.execute(batch);
   if (!sent) return sent.error();
   if (sent->results.read_count(0) == 0) return std::string("nothing");  // WAIT_EXPIRED
-  // Of these messages, the one that was written first. Versions follow the one serial order.
+  // The message that was written first. Versions follow the one serial order.
   ReadView oldest = sent->results.read(0, 0);
   for (std::size_t i = 1; i < sent->results.read_count(0); ++i) {
     const ReadView read = sent->results.read(0, i);

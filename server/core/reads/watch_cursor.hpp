@@ -17,8 +17,8 @@
 
 namespace kilokv::server {
 
-// A place between two writes of the log. Before it are all writes up to this version. If `writes` is not 0, only so
-// many writes of this version itself are before it.
+// A place between two writes of the log: after all writes of this version and of earlier ones. If `writes` is not 0,
+// the place is after that number of writes of this version.
 struct WatchPosition {
   Version version = 0;
   std::uint32_t writes = 0;

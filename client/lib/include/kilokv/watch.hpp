@@ -22,8 +22,8 @@
 
 namespace kilokv::client {
 
-// A place between two writes. Before it are all writes up to this version. If `writes` is not 0, only so many writes of
-// the version itself are before it.
+// A place between two writes: after all writes of this version and of earlier ones. If `writes` is not 0, the place is
+// after that number of writes of this version.
 struct WatchPosition {
   std::uint64_t version = 0;
   std::uint32_t writes = 0;
@@ -33,8 +33,8 @@ struct WatchOptions {
   std::string from = {}, to = {};  // [from, to); `to` empty: no upper bound
   // Only what comes after it, such as the boundary_version of a scan. Nothing: what becomes durable from now on.
   std::optional<WatchPosition> after = {};
-  // Of an earlier watch, which gave `after`: 32 hexadecimal digits. Aborted, if the database was restored since. Empty:
-  // not checked.
+  // The incarnation of the database that gave `after`: 32 hexadecimal digits. If the database was restored since, the
+  // watch is aborted. Empty: not checked.
   std::string incarnation = {};
   // For so long, the watch tries to reach the server again after the connection is lost. It then goes on where it was.
   std::uint64_t reconnect_us_max = 60'000'000;
