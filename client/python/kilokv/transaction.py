@@ -236,6 +236,8 @@ class Transaction(Operations):
         return self._guard_time(pb.GUARD_KIND_TIME_AFTER, time_us, key, on_false)
 
     def _guard(self, kind: int, key: Optional[KeyLike], on_false: OnFalse) -> Any:
+        if not isinstance(on_false, OnFalse):
+            raise TypeError(f"on_false is kilokv.FAIL or kilokv.WAIT, not {on_false!r}")
         self._waits = self._waits or on_false == WAIT
         if key is None:
             return self.message.guards.add(kind=kind, on_false=on_false)

@@ -46,6 +46,11 @@ class ValuesTest(unittest.TestCase):
 
 
 class TransactionTest(unittest.TestCase):
+    def test_only_fail_and_wait_say_what_a_false_guard_does(self):
+        for wrong in (True, 1, "WAIT", None):
+            with self.subTest(wrong=wrong), self.assertRaisesRegex(TypeError, "kilokv.FAIL or kilokv.WAIT"):
+                kilokv.Transaction().guard("a", ">=", 1, on_false=wrong)
+
     def test_guards_are_in_their_order_with_their_operands(self):
         transaction = kilokv.Transaction(precedence=3, wait_timeout=1.5, expire_runs_else=True)
         transaction.guard("a", "<=", -5).guard("a", ">", other="b", on_false=kilokv.WAIT)
