@@ -243,8 +243,8 @@ void CoreDatabase::spawn_workers() {
   Scheduler* scheduler = core_.environment.scheduler;
   Parts* const parts = parts_.get();
   executor_worker_ = scheduler->spawn("executor", [this, parts] {
-    const TimeUs wake = parts->execute.step();
-    parts->monitor.look();
+    const TimeUs step = parts->execute.step();
+    const TimeUs wake = std::min(step, parts->monitor.look());
     core_.syncs.look(core_.environment.clock->monotonic_us());
     return wake;
   });

@@ -8,8 +8,8 @@ import random
 import sys
 import time
 
-from programs import JUDGE, Server, history, temporary_folder, until
-from watched import equal_to_the_log, judge, nothing_left_to_expire, watch
+from programs import JUDGE, Server, history, temporary_folder
+from watched import all_expire, equal_to_the_log, judge, nothing_left_to_expire, watch
 
 sys.path.insert(0, str(JUDGE.parent))
 from simulator import random_transaction  # pylint: disable=wrong-import-position
@@ -34,8 +34,10 @@ def load_over_kills(server, kills, clients, rng):
     for number in range(1, kills + 1):
         end = time.monotonic() + rng.uniform(0.2, 1.0)
         while time.monotonic() < end:
-            answered += [line for process in running if process.poll() is not None for line in history(process)]
-            running = [process for process in running if process.poll() is None]
+            for process in list(running):
+                if process.poll() is not None:
+                    running.remove(process)
+                    answered += history(process)
             while len(running) < clients:
                 running.append(server.start_transactions(*transactions(rng), wait=True))
             time.sleep(0.005)
@@ -76,7 +78,7 @@ def main():
     with temporary_folder() as name, Server(name, *options.server_flag) as server:
         with watch(server, "live", "--after", "0") as live:
             answered = load_over_kills(server, options.kills, options.clients, random.Random(options.seed))
-            until(lambda: server.status()["expiring"] == 0, "all expiries", 60)
+            all_expire(server)
             logged = equal_to_the_log(server, *live)
             nothing_left_to_expire(logged)
         expired = [write for write in logged if write.get("expired")]

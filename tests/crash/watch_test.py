@@ -10,7 +10,7 @@ import time
 import unittest
 
 from programs import SLOWER, Server, add, history, temporary_folder, until
-from watched import equal_to_the_log, judge, lines_of, nothing_left_to_expire, watch
+from watched import all_expire, equal_to_the_log, judge, lines_of, nothing_left_to_expire, watch
 
 OPTIONS = argparse.ArgumentParser(description=__doc__)
 OPTIONS.add_argument("--kills", type=int, default=6)
@@ -52,7 +52,7 @@ class WatchTest(unittest.TestCase):
             self.server.start()
             answered += history(load)
         until(lambda: self.server.value("count") == sent, "all of the load")
-        until(lambda: self.server.status()["expiring"] == 0, "all expiries", 60)
+        all_expire(self.server)
         logged = equal_to_the_log(self.server, *live)
         nothing_left_to_expire(logged)
         state = {}

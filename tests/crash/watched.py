@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 
 from programs import JUDGE, SLOWER, until
 
@@ -21,12 +22,20 @@ def watch(server, name, *flags):
     """`kilokv watch` in the background. Gives the process, and the file in the server's folder that its writes go to."""
     path = server.folder / name
     with open(path, "wb") as file:
-        process = subprocess.Popen(server.command("kilokv", "--output", "json", "watch", *flags), stdout=file)
+        process = subprocess.Popen(server.command("kilokv", "--wait=60s", "--output", "json", "watch", *flags), stdout=file)
     try:
         yield process, path
     finally:
         process.kill()
         process.wait()
+
+
+def all_expire(server):
+    """Waits until no key is left that expires, and until all of it is durable."""
+    time.sleep(0.3)  # the server counts ten times a second
+    until(lambda: server.status()["expiring"] == 0, "all expiries", 60)
+    # The count is of what is executed. This answer comes after all earlier batches are durable.
+    server.transactions({"then": [{"op": "get", "key": "k0"}]})
 
 
 def equal_to_the_log(server, process, path):

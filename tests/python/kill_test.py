@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "crash"), str(ROOT / "tests" / "conformance" / "adapters")]
 import forms  # noqa: E402
 from programs import JUDGE, Server, temporary_folder, until  # noqa: E402
-from watched import expiry_line, lines_of, nothing_left_to_expire, watch  # noqa: E402
+from watched import all_expire, expiry_line, lines_of, nothing_left_to_expire, watch  # noqa: E402
 
 KEYS = 20      # few, so that transactions meet
 THREADS = 4    # of the synchronous client, each with a session
@@ -254,10 +254,8 @@ def kill_again_and_again(server, kills, rng):
 
 def check_watches(server, watches):
     """Returns the writes of the log."""
-    with kilokv.Client(server.endpoint) as db:
-        time.sleep(0.2)  # the server counts ten times a second
-        until(lambda: db.status().counters["expiring"] == 0, "all expiries", 60)
-        last = db.status().counters["next_version"] - 1
+    all_expire(server)
+    last = server.status()["next_version"] - 1
     until(lambda: all(watched.has_all(last) for watched in watches), "the watches have all", 60)
     with watch(server, "logged.jsonl", "--after", "0", "--through", str(last)) as (process, path):
         assert process.wait(timeout=300) == 0

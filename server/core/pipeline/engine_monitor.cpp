@@ -12,17 +12,18 @@ EngineMonitor::EngineMonitor(CoreContext* core)
       stats_(core->engine->stats()),
       device_(core->engine->device()) {}
 
-void EngineMonitor::look() {
+TimeUs EngineMonitor::look() {
   const engine::ExecutionReport& execution = core_->engine->execution();
   if (execution.devices_lost != std::exchange(devices_lost_, execution.devices_lost)) look_at_device();
   const TimeUs now = core_->environment.clock->monotonic_us();
   const BatchNumber last = core_->executed.batch();
   const bool has_validated = execution.validated != 0 && last != std::exchange(validated_batch_, last);
-  if (now < next_stats_us_ && !has_validated) return;
+  if (now < next_stats_us_ && !has_validated) return next_stats_us_;
   next_stats_us_ = now + kStatsIntervalUs;
   const engine::EngineStats stats = core_->engine->stats();
   const std::scoped_lock lock(mutex_);
   stats_ = stats;
+  return kNever;
 }
 
 void EngineMonitor::look_at_device() {

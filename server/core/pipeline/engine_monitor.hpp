@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "engine/engine.hpp"
+#include "server/core/environment.hpp"
 #include "server/core/pipeline/core_context.hpp"
 
 namespace kilokv::server {
@@ -18,8 +19,9 @@ class EngineMonitor {
   // Requires: CoreContext::engine is set.
   explicit EngineMonitor(CoreContext* core);
 
-  // Called after each step of the executor. Calls DatabaseEvents::device_lost.
-  void look();
+  // Called after each step of the executor. Calls DatabaseEvents::device_lost. Returns when it has to be called again,
+  // so that the status of a database that becomes idle is not that of an earlier step; kNever: after the next step.
+  TimeUs look();
 
   engine::EngineStats stats() const;
   engine::EngineDevice device() const;

@@ -54,6 +54,14 @@ TEST_F(DatabaseMetricsTest, ABatchCountsOnceWithItsTransactions) {
   EXPECT_EQ(sum_of(metrics().group_batches), 2u);
 }
 
+TEST_F(DatabaseMetricsTest, TheStatusOfAnIdleDatabaseIsNotOld) {
+  run(add("a", 1));
+  run(add("b", 1));
+  run(add("c", 1));
+  sim.scheduler.run_for(150 * kMs);
+  EXPECT_EQ(database->status().engine.records, 3u);
+}
+
 TEST_F(DatabaseMetricsTest, ABatchCountsForItsStrategy) {
   const auto& all = engine::strategy_infos();
   ASSERT_LT(all.size(), CoreMetrics::kStrategiesMax);
