@@ -70,9 +70,12 @@ void add_program(ServerOptions* o, std::vector<Setting>* s) {
        {kGroup, "listen", Unit::text, &o->listen,
         "address of the gRPC service, as HOST:PORT; port 0 picks a free port"},
        {kGroup, "http-listen", Unit::text, &o->http.http_listen,
-        "address of the pages over HTTP (/metrics, /status, /livez and /readyz), as HOST:PORT; port 0 picks a free "
-        "port; "
-        "off: none"},
+        "address of the pages over HTTP (/console/, /metrics, /status, /livez and /readyz), as HOST:PORT; port 0 picks "
+        "a free port; off: none"},
+       {kGroup, "console", Unit::on_off, &o->http.console,
+        "whether the pages have the console, /console/, with which people operate the server in a browser"},
+       {kGroup, "console-kill", Unit::on_off, &o->http.console_kill,
+        "whether the console has a button that kills the server, for demonstrations"},
        {kGroup, "port-file", Unit::text, &o->port_file,
         "file to which the server writes its port when it is ready; empty: none"},
        {kGroup, "strategy", Unit::text, &o->engine.strategy,

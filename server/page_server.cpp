@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "server/core/one_line.hpp"
@@ -59,14 +60,44 @@ Result<std::unique_ptr<PageServer>> PageServer::open(const ServerOptions& option
   }
   std::unique_ptr<PageServer> server(new PageServer(options, service, grpc, log));
   server->add_sources();
+  if (options.http.console) server->make_console(*listener);
   server->make_server(std::move(*listener));
   return server;
 }
 
+// Calls that are under way give pages to the server, so they end first.
+PageServer::~PageServer() {
+  if (calls_ != nullptr) calls_->close();
+}
+
+void PageServer::make_console(const Listener& listener) {
+  const std::string& listen = options_.http.http_listen;
+  calls_ = std::make_unique<LocalCalls>(grpc_->server(), &service_->logins());
+  console_ = std::make_unique<Console>(ConsoleOptions{.version = kVersion,
+                                                      .listen_host = listen.substr(0, listen.rfind(':')),
+                                                      .port = listener.port,
+                                                      .has_tls = grpc_->tls_files() != nullptr,
+                                                      .has_kill = options_.http.console_kill},
+                                       &pages_, service_, calls_.get());
+}
+
 void PageServer::make_server(Listener listener) {
+  const auto is_for_console = [this](const PageRequest& request) {
+    return console_ != nullptr && Console::has(request);
+  };
   HttpServer::Callbacks callbacks;
-  callbacks.page = [this](const PageRequest& request) { return pages_.page(request); };
-  callbacks.page_at_once = [this](const PageRequest& request) { return pages_.page_at_once(request); };
+  callbacks.page = [this, is_for_console](const PageRequest& request) {
+    return is_for_console(request) ? console_->page(request) : pages_.page(request);
+  };
+  callbacks.page_at_once = [this, is_for_console](const PageRequest& request) {
+    return is_for_console(request) ? console_->page_at_once(request) : pages_.page_at_once(request);
+  };
+  if (console_ != nullptr) {
+    callbacks.page_later = [this](const PageRequest& request, std::function<void(Page)> done) {
+      return console_->page_later(request, std::move(done));
+    };
+    callbacks.takes_body = [this](const PageRequest& request) { return console_->takes_body(request); };
+  }
   if (grpc_->tls_files() != nullptr) callbacks.new_context = PageContexts(grpc_->tls_files());
   callbacks.asks_for_certificates = !options_.service.tls.client_ca_file.empty();
   callbacks.on_refused = log_refused;

@@ -8,11 +8,13 @@
 
 #include "engine/base/status.hpp"
 #include "server/config.hpp"
+#include "server/console/console.hpp"
 #include "server/core/metrics.hpp"
 #include "server/edge/listener.hpp"
 #include "server/http/http_server.hpp"
 #include "server/monitoring/pages.hpp"
 #include "server/service/grpc_server.hpp"
+#include "server/service/local_calls.hpp"
 #include "server/service/service.hpp"
 
 namespace kilokv::server {
@@ -24,6 +26,7 @@ class PageServer {
   // Requires: all that is passed outlives the server.
   static Result<std::unique_ptr<PageServer>> open(const ServerOptions& options, KiloKvService* service,
                                                   const GrpcServer* grpc, const LogMetrics* log);
+  ~PageServer();
 
   // Begins to serve.
   void start() { http_->start(); }
@@ -33,6 +36,7 @@ class PageServer {
  private:
   PageServer(const ServerOptions& options, KiloKvService* service, const GrpcServer* grpc, const LogMetrics* log);
   void add_sources();
+  void make_console(const Listener& listener);
   void make_server(Listener listener);
 
   const ServerOptions& options_;
@@ -40,6 +44,9 @@ class PageServer {
   const GrpcServer* const grpc_;
   const LogMetrics* const log_;
   Pages pages_;
+  // Null: no console.
+  std::unique_ptr<LocalCalls> calls_;
+  std::unique_ptr<Console> console_;
   std::unique_ptr<HttpServer> http_;  // ends first: it uses the pages
 };
 

@@ -5,6 +5,7 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kilokv::tls {
 namespace {
@@ -51,8 +52,19 @@ std::optional<TokenParts> parse_token(std::string_view text) {
   if (text[kPrefix.size() + kIdDigits] != '_' || !is_hex(id) || !is_hex(secret)) return std::nullopt;
   TokenParts parts;
   parts.id = id;
-  SHA256(reinterpret_cast<const unsigned char*>(secret.data()), secret.size(), parts.secret_hash.data());
+  parts.secret_hash = hash_of(secret);
   return parts;
+}
+
+std::optional<std::string> make_secret() {
+  std::string secret;
+  return append_random<kSecretDigits / 2>(&secret) ? std::optional(std::move(secret)) : std::nullopt;
+}
+
+SecretHash hash_of(std::string_view text) {
+  SecretHash hash{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data());
+  return hash;
 }
 
 bool same_hash(const SecretHash& a, const SecretHash& b) { return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }

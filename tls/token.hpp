@@ -30,6 +30,9 @@ struct NewToken {
 std::optional<NewToken> make_token();
 // Empty: the text is not a token.
 std::optional<TokenParts> parse_token(std::string_view text);
+// 256 random bits as 64 hex digits. Empty: there is no randomness.
+std::optional<std::string> make_secret();
+SecretHash hash_of(std::string_view text);
 // Takes the same time for all hashes.
 bool same_hash(const SecretHash& a, const SecretHash& b);
 

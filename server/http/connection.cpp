@@ -1,6 +1,10 @@
 // Role: see connection.hpp.
 #include "server/http/connection.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -9,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
@@ -63,6 +68,14 @@ class StreamConnection final : public HttpConnection, public std::enable_shared_
     send(std::move(page), keeps_);
   }
 
+  void look_if_gone() override {
+    tcp_info info = {};
+    socklen_t size = sizeof info;
+    const int socket = tcp().socket().native_handle();
+    const bool is_known = ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+    if (is_known && info.tcpi_state != TCP_ESTABLISHED) gone_.request_stop();
+  }
+
   void drop() override {
     const std::shared_ptr<HttpConnection> self = std::move(self_);
     leave();
@@ -79,6 +92,7 @@ class StreamConnection final : public HttpConnection, public std::enable_shared_
   }
   void leave() {
     if (std::exchange(left_, true)) return;
+    gone_.request_stop();
     uncharge();
     owner_->left(this);
   }
@@ -115,24 +129,57 @@ class StreamConnection final : public HttpConnection, public std::enable_shared_
     // The parser knows the length of a body only without a coding, or with `chunked` alone. What it does not know would
     // be the next request.
     const bool has_coding = parser_->get().find(http::field::transfer_encoding) != parser_->get().end();
-    if (has_coding || parser_->chunked() || parser_->content_length().value_or(0) > 0) return refuse_body();
-    ask();
+    if (has_coding || parser_->chunked()) return refuse_body();
+    const std::uint64_t bytes = parser_->content_length().value_or(0);
+    PageRequest request = request_of(parser_->get());
+    if (bytes == 0) return ask(std::move(request));
+    if (!owner_->takes_body(request)) return refuse_body();
+    if (bytes > HttpOptions::kBodyBytesMax) {
+      const std::string most = std::to_string(HttpOptions::kBodyBytesMax);
+      return answer_and_end(refusal_page(413, "the body of a request may have " + most + " bytes"));
+    }
+    request.body_place = owner_->body_place();
+    if (request.body_place == nullptr) return answer_and_end(refusal_page(503, "too many requests have a body"));
+    read_body(std::move(request));
   }
 
-  void refuse_body() { answer_and_end(refusal_page(413, "a request for a page has no body")); }
+  void refuse_body() { answer_and_end(refusal_page(413, "a request for this page has no body")); }
 
-  void ask() {
-    const http::request<http::empty_body>& head = parser_->get();
+  // The deadline of the head holds for the body, too.
+  void read_body(PageRequest request) {
+    body_parser_.emplace(std::move(*parser_));
+    body_parser_->body_limit(HttpOptions::kBodyBytesMax);
+    http::async_read(
+        stream_, buffer_, *body_parser_,
+        [self = this->shared_from_this(), request = std::move(request)](const Error& error, std::size_t) mutable {
+          if (error) return;  // the connection is lost, or the time is over
+          request.body = std::move(self->body_parser_->get().body());
+          self->body_parser_.reset();
+          self->ask(std::move(request));
+        });
+  }
+
+  template <class Head>
+  PageRequest request_of(const Head& head) {
+    const auto text_of = [&head](http::field field) { return std::string(head[field]); };
     PageRequest request;
     request.method = std::string(head.method_string());
     request.path = std::string(head.target().substr(0, head.target().find('?')));
-    if (const auto found = head.find(http::field::authorization); found != head.end()) {
-      request.authorization = std::string(found->value());
-    }
+    if (head.find(http::field::authorization) != head.end()) request.authorization = text_of(http::field::authorization);
+    request.host = text_of(http::field::host);
+    request.origin = text_of(http::field::origin);
+    request.cookie = text_of(http::field::cookie);
+    request.content_type = text_of(http::field::content_type);
     request.peer = peer_.name;
     request.certificate = certificate_;
     is_head_ = head.method() == http::verb::head;
     keeps_ = head.keep_alive();
+    return request;
+  }
+
+  void ask(PageRequest request) {
+    gone_ = std::stop_source();
+    request.gone = gone_.get_token();
     begin(Phase::page);
     self_ = this->shared_from_this();
     owner_->ask(this->shared_from_this(), std::move(request));
@@ -221,6 +268,8 @@ class StreamConnection final : public HttpConnection, public std::enable_shared_
   Stream stream_;
   beast::flat_buffer buffer_{kBufferBytes};
   std::optional<http::request_parser<http::empty_body>> parser_;
+  std::optional<http::request_parser<http::string_body>> body_parser_;
+  std::stop_source gone_;  // the client has gone, while its page is made
   std::shared_ptr<const tls::ShownCertificate> certificate_;  // null: none
   bool is_head_ = false, keeps_ = false;  // the request wants the headers alone; the connection goes on after it
   std::uint64_t charged_bytes_ = 0;

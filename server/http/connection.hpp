@@ -1,6 +1,6 @@
 // One connection of the server of pages: reads a request, writes the page, and begins again.
 //
-// States: handshake (TLS only) -> head -> page -> answer -> idle -> head -> ... -> ending. Each has a deadline, except
+// States: handshake (TLS only) -> head -> body (if there is one) -> page -> answer -> idle -> head -> ... -> ending. Each has a deadline, except
 // `page`, in which the server makes the page.
 //
 // Life: the operation that is under way holds the connection, and in the state `page` the connection holds itself. When
@@ -32,6 +32,8 @@ class HttpConnection {
     virtual const HttpLimits& limits() const = 0;
     // The connection gets the page by take_page(), at once or later.
     virtual void ask(const std::shared_ptr<HttpConnection>& connection, PageRequest request) = 0;
+    virtual bool takes_body(const PageRequest& request) = 0;
+    virtual std::shared_ptr<void> body_place() = 0;  // null: too many bodies are held
     virtual void answers(unsigned code) = 0;     // with a page of take_page(), or an error of its own
     virtual void sent(std::uint64_t bytes) = 0;  // of what take_page() has charged
     virtual void left(HttpConnection* connection) = 0;
@@ -49,6 +51,8 @@ class HttpConnection {
   virtual void start() = 0;
   // `charged_bytes`: what the owner counts for the page until sent().
   virtual void take_page(Page page, std::uint64_t charged_bytes) = 0;
+  // Tells the maker of the page if the client has closed its side meanwhile.
+  virtual void look_if_gone() = 0;
   // Closes it at once. The owner hears of it before this returns.
   virtual void drop() = 0;
 

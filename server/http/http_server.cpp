@@ -42,6 +42,7 @@ using Tcp = asio::ip::tcp;
 constexpr int kAcceptsMax = 16;  // of one listener, before the connections have their turn
 constexpr std::chrono::milliseconds kNoDescriptorsPause{50};
 constexpr std::int64_t kReportMs = 10000;
+constexpr std::chrono::milliseconds kGoneInterval{250};
 constexpr std::size_t kAddressesKept = 256;
 constexpr int kNice = 10;  // the threads of the pipeline go first
 constexpr std::uint32_t kInMakingMax = 64;
@@ -84,6 +85,10 @@ class HttpServer::Loop final : public HttpConnection::Owner {
     unsent_bytes_ -= bytes;
     count();
   }
+  bool takes_body(const PageRequest& request) override {
+    return callbacks_.takes_body && callbacks_.takes_body(request);
+  }
+  std::shared_ptr<void> body_place() override;
   void answers(unsigned code) override;
   void left(HttpConnection* connection) override;
 
@@ -102,6 +107,7 @@ class HttpServer::Loop final : public HttpConnection::Owner {
   bool has_lost_patience(const HttpConnection& connection) const;
   void make(const std::shared_ptr<HttpConnection>& connection, PageRequest request);
   void give(HttpConnection* connection, Page page);
+  void look_for_gone();
   bool drop_slowest_answer();
   void refuse(const std::string& address, const std::string& why);
   void report(const std::string& address, const std::string& why);
@@ -115,6 +121,8 @@ class HttpServer::Loop final : public HttpConnection::Owner {
   std::unordered_set<HttpConnection*> connections_;
   std::unordered_map<std::string, std::uint32_t> by_address_;
   std::uint32_t in_making_ = 0;  // pages that are being made, or wait for it
+  bool looks_for_gone_ = false;
+  const std::shared_ptr<std::atomic<std::uint32_t>> bodies_ = std::make_shared<std::atomic<std::uint32_t>>(0);
   std::uint64_t unsent_bytes_ = 0;
   std::int64_t reported_ms_ = -kReportMs;
   std::uint64_t told_refused_ = 0, told_made_room_ = 0;
@@ -128,6 +136,7 @@ class HttpServer::Loop final : public HttpConnection::Owner {
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   std::deque<Entrance> entrances_;
+  asio::steady_timer gone_timer_{io_};
   asio::thread_pool maker_{1};
   std::thread thread_;
 };
@@ -298,12 +307,35 @@ void HttpServer::Loop::ask(const std::shared_ptr<HttpConnection>& connection, Pa
 // What waits for the maker holds the request alone. So a connection that is dropped meanwhile is gone at once.
 void HttpServer::Loop::make(const std::shared_ptr<HttpConnection>& connection, PageRequest request) {
   ++in_making_;
-  asio::post(maker_, [this, asker = std::weak_ptr<HttpConnection>(connection), request = std::move(request)] {
-    asio::post(io_, [this, asker, page = callbacks_.page(request)]() mutable {
+  if (callbacks_.page_later && !std::exchange(looks_for_gone_, true)) look_for_gone();
+  const auto done = [this, asker = std::weak_ptr<HttpConnection>(connection)](Page page) {
+    asio::post(io_, [this, asker, page = std::move(page)]() mutable {
       --in_making_;
       if (const std::shared_ptr<HttpConnection> waiting = asker.lock()) give(waiting.get(), std::move(page));
     });
+  };
+  asio::post(maker_, [this, done, request = std::move(request)] {
+    if (!callbacks_.page_later || !callbacks_.page_later(request, done)) done(callbacks_.page(request));
   });
+}
+
+// A connection whose page is being made reads nothing. So it would not notice that its client has gone.
+void HttpServer::Loop::look_for_gone() {
+  gone_timer_.expires_after(kGoneInterval);
+  gone_timer_.async_wait([this](const Error& error) {
+    if (error) return;
+    for (HttpConnection* connection : connections_) {
+      if (connection->phase() == HttpConnection::Phase::page) connection->look_if_gone();
+    }
+    looks_for_gone_ = in_making_ > 0;
+    if (looks_for_gone_) look_for_gone();
+  });
+}
+
+std::shared_ptr<void> HttpServer::Loop::body_place() {
+  if (bodies_->load() >= HttpOptions::kBodiesMax) return nullptr;  // only this thread adds
+  bodies_->fetch_add(1);
+  return {bodies_.get(), [bodies = bodies_](void*) { bodies->fetch_sub(1); }};
 }
 
 void HttpServer::Loop::give(HttpConnection* connection, Page page) {

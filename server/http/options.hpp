@@ -13,9 +13,15 @@ struct HttpOptions {
   static constexpr char kOff[] = "off";
   std::string http_listen = "127.0.0.1:7071";  // kOff: no pages
   std::uint32_t http_connections_max = 64;
+  bool console = true;        // the page for operators, below /console/
+  bool console_kill = false;  // it has a button that kills the server
 
   // Unsent pages, of all connections together, and as much for the page that is being made.
-  static constexpr std::uint64_t kPageBytesMax = std::uint64_t{256} << 10;
+  static constexpr std::uint64_t kPageBytesMax = std::uint64_t{1} << 20;
+  // The bodies that the server holds at the same time. A decoded body takes more memory than its text.
+  static constexpr std::uint32_t kBodiesMax = 4;
+  static constexpr std::uint64_t kBodyBytesMax = std::uint64_t{32} << 10;
+  static constexpr std::uint64_t kDecodedBytes = 40;  // of a byte of JSON, at most: an empty message for `{},`
 
   bool enabled() const { return http_listen != kOff; }
   // The memory of so many connections, with their buffers and those of OpenSSL. Measured with connections that wait, in
@@ -26,7 +32,8 @@ struct HttpOptions {
   }
   std::uint64_t memory_bound(bool has_tls, bool has_certificates) const {
     if (!enabled()) return 0;
-    return connection_bytes(http_connections_max, has_tls, has_certificates) + 2 * kPageBytesMax;
+    const std::uint64_t bodies = console ? kBodiesMax * kBodyBytesMax * kDecodedBytes : 0;
+    return connection_bytes(http_connections_max, has_tls, has_certificates) + 2 * kPageBytesMax + bodies;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,10 +20,14 @@ struct PageRequest {
   std::optional<std::string> authorization = {};                  // the header
   std::string peer = {};                                          // as gRPC names it, such as ipv4:127.0.0.1:40000
   std::shared_ptr<const tls::ShownCertificate> certificate = {};  // null: the client has shown none
+  std::string host = {}, origin = {}, cookie = {}, content_type = {};  // headers; empty: none
+  std::string body = {};
+  std::shared_ptr<void> body_place = {};  // among the bodies that the server holds; null: there is no body
+  std::stop_token gone = {};              // the client has gone: nobody takes the page
 };
 
 // The codes that an answer can have.
-inline constexpr std::array<unsigned, 10> kPageCodes = {200, 400, 401, 403, 404, 405, 413, 429, 431, 503};
+inline constexpr std::array<unsigned, 11> kPageCodes = {200, 302, 400, 401, 403, 404, 405, 413, 429, 431, 503};
 
 struct Page {
   unsigned code = 200;  // one of kPageCodes

@@ -40,6 +40,10 @@ class Families {
 
   // The text that a scrape gets, in version 0.0.4 of the format.
   std::string text() const;
+  // {"time_us": "...", "families": [{"name", "type", "metrics": [...]}]}. A metric has "labels", and "value". A
+  // histogram has "count", "sum" and "buckets" instead: pairs of an upper bound (null: none) and how many values are at
+  // most it.
+  std::string json() const;
 
  private:
   Family family(const char* name, const char* help, prometheus::MetricType type);

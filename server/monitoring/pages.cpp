@@ -58,15 +58,21 @@ Page Pages::ready() const {
   return page;
 }
 
-Page Pages::metrics() {
+Families Pages::families() {
   const ServerReport report = service_->report();
   Families families;
   for (const Source& source : sources_) source(report, &families);
+  return families;
+}
+
+Page Pages::metrics() {
   Page page;
   page.content_type = kMetricsType;
-  page.body = families.text();
+  page.body = families().text();
   return page;
 }
+
+std::string Pages::metrics_json() { return families().json(); }
 
 Page Pages::status() {
   Page page;
@@ -75,7 +81,7 @@ Page Pages::status() {
   return page;
 }
 
-Status Pages::check(const PageRequest& request) const {
+PageCaller Pages::caller_of(const PageRequest& request) {
   PageCaller caller;
   caller.peer = request.peer;
   if (request.authorization) caller.authorization = *request.authorization;
@@ -86,7 +92,11 @@ Status Pages::check(const PageRequest& request) const {
                                     request.certificate->alternative_names.end());
     caller.common_names.assign(request.certificate->common_names.begin(), request.certificate->common_names.end());
   }
-  return service_->logins().check_page(caller, request.path);
+  return caller;
+}
+
+Status Pages::check(const PageRequest& request) const {
+  return service_->logins().check_page(caller_of(request), request.path);
 }
 
 }  // namespace kilokv::server

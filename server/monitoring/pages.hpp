@@ -40,10 +40,14 @@ class Pages {
   void add_source(Source source) { sources_.push_back(std::move(source)); }
 
   Page page(const PageRequest& request);
+  // The metrics as JSON, without a look at rights (Families::json()).
+  std::string metrics_json();
+  static PageCaller caller_of(const PageRequest& request);
   // The same, if the page needs to wait for nothing. Nothing: it does.
   std::optional<Page> page_at_once(const PageRequest& request) const;
 
  private:
+  Families families();
   Page live() const;
   Page ready() const;
   Page metrics();

@@ -70,6 +70,13 @@ void log_level_change(const Login* login, std::string_view peer, std::string_vie
                     name_of(login, kWithoutLogins), one_line(peer), now, before);
 }
 
+void log_console(const Login* login, std::string_view peer, std::string_view what, StatusCode result,
+                 std::uint64_t left_out) {
+  const std::string before = left_out == 0 ? "" : " left_out=" + std::to_string(left_out);
+  audit_log()->info("kilokvd audit user={} peer={} console={} result={}{}", name_of(login, kWithoutLogins),
+                    one_line(peer), what, to_string(result), before);
+}
+
 void log_backup(const Login* login, std::string_view peer, std::string_view backup, BatchNumber batch,
                 const std::string& result) {
   audit_log()->info("kilokvd audit user={} peer={} backup={} batch={} result={}", name_of(login, kWithoutLogins),

@@ -35,6 +35,9 @@ class GrpcServer {
   // The files of TLS as they are now, for the pages over HTTP; null: no TLS.
   const std::shared_ptr<TlsFiles>& tls_files() const { return tls_files_; }
 
+  // For LocalCalls.
+  grpc::Server* server() const { return server_.get(); }
+
   // Accepts no new RPCs. Waits up to `grace` for the running RPCs, then cancels the rest. Returns when all have ended.
   // Requires: every submitted request has been answered, or will be.
   void shut_down(std::chrono::milliseconds grace);

@@ -9,7 +9,6 @@
 #include "server/core/access/access_check.hpp"
 #include "server/core/one_line.hpp"
 #include "server/service/audit_log.hpp"
-#include "tls/token.hpp"
 
 namespace kilokv::server {
 namespace {
@@ -94,11 +93,22 @@ Result<std::shared_ptr<const Login>> Logins::login_of(const grpc::CallbackServer
                           names_of(peer.get(), GRPC_X509_CN_PROPERTY_NAME), table);
 }
 
+std::string Logins::local_peer_of(const CallContext& context) const {
+  if (!local_secret_) return {};
+  const auto& metadata = context.client_metadata();
+  const auto secret = metadata.find(kLocalSecretKey), peer = metadata.find(kLocalPeerKey);
+  if (secret == metadata.end() || peer == metadata.end()) return {};
+  if (!tls::same_hash(tls::hash_of(view_of(secret->second)), *local_secret_)) return {};
+  return "console/" + std::string(view_of(peer->second));
+}
+
 Caller Logins::caller_of(const CallContext& context, NeedsLogin needs_login, CallAccount::Place* place) {
   constexpr std::uint64_t kHiddenBytes = 512;
-  const std::string peer = context.peer();
+  const std::string local_peer = local_peer_of(context);
+  const bool is_local = !local_peer.empty();
+  const std::string peer = is_local ? local_peer : context.peer();
   std::shared_ptr<Client> connection = clients_.connection(peer);
-  Caller caller{connection, nullptr, check_certificate(context)};
+  Caller caller{connection, nullptr, is_local ? Status() : check_certificate(context)};
   const bool is_accepted = caller.status.ok();
   if (is_accepted && required_ && needs_login == NeedsLogin::yes) caller = client_of(context, peer, connection);
   if (!is_accepted || (required_ && needs_login == NeedsLogin::no)) {
@@ -112,6 +122,7 @@ Caller Logins::caller_of(const CallContext& context, NeedsLogin needs_login, Cal
   if (caller.status.ok() && !status.ok()) caller.status = status.as_not_run();
   if (!caller.status.ok()) place->forgive_message();
   caller.connection = std::move(connection);
+  if (is_local) return caller;  // no connection of gRPC ends with this login
   if (check_certificate_ && is_accepted) {
     caller.certificate = std::make_shared<ClientCertificate>(context.auth_context());
   }
@@ -221,28 +232,44 @@ void Logins::note_certificate(const std::string& peer, std::string_view subject,
   }
 }
 
+Status Logins::check_page_certificate(const PageCaller& caller) {
+  const std::string problem = check_page_certificate_ ? check_page_certificate_(caller) : "";
+  if (problem.empty()) return {};
+  const bool has_shown = !caller.certificate.empty();
+  note_certificate(caller.peer, caller.common_names.empty() ? "" : caller.common_names.front(), problem);
+  return {StatusCode::unauthenticated, has_shown ? ErrorReason::login_wrong : ErrorReason::login_missing, problem};
+}
+
 Status Logins::check_page(const PageCaller& caller, const std::string& page) {
-  if (const std::string problem = check_page_certificate_ ? check_page_certificate_(caller) : ""; !problem.empty()) {
-    const bool has_shown = !caller.certificate.empty();
-    note_certificate(caller.peer, caller.common_names.empty() ? "" : caller.common_names.front(), problem);
-    return {StatusCode::unauthenticated, has_shown ? ErrorReason::login_wrong : ErrorReason::login_missing, problem};
-  }
-  if (!required_) return {};
+  const Result<std::shared_ptr<const Login>> login = login_of_page(caller);
+  if (!login.ok()) return login.status();
+  if (*login == nullptr) return {};
+  const Result<std::shared_ptr<const Rights>> rights = rights_of(**login);
+  if (!rights.ok()) return rights.status();
+  return (*rights)->metrics ? Status() : right_missing((*login)->user, "metrics", page);
+}
+
+Result<std::shared_ptr<const Rights>> Logins::rights_of(const Login& login) const {
+  const Database* const database = gate_->database();
+  if (database == nullptr) return Status{StatusCode::unavailable, ErrorReason::recovering, "recovering"};
+  return rights_at(*database->access().latest(), login, database->time_of_day());
+}
+
+Result<std::shared_ptr<const Login>> Logins::login_of_page(const PageCaller& caller) {
+  if (Status status = check_page_certificate(caller); !status.ok()) return status;
+  if (!required_) return std::shared_ptr<const Login>();
   // While the server drains, its last numbers can still be read. The rights are not known before the recovery has
   // ended. The gate is looked at once: it may open at any time.
   const Database* const database = gate_->database();
-  if (database == nullptr) return {StatusCode::unavailable, ErrorReason::recovering, "recovering"};
+  if (database == nullptr) return Status{StatusCode::unavailable, ErrorReason::recovering, "recovering"};
   const Access::Table table = database->access().latest();
-  const Result<std::shared_ptr<const Login>> login =
+  Result<std::shared_ptr<const Login>> login =
       caller.authorization ? login_with(*caller.authorization, *table, database->time_of_day())
                            : login_with_names(caller.alternative_names, caller.common_names, *table);
   if (!login.ok()) {
     note_refused(caller.peer, login.status());
-    return login.status();
   }
-  const Result<std::shared_ptr<const Rights>> rights = rights_at(*table, **login, database->time_of_day());
-  if (!rights.ok()) return rights.status();
-  return (*rights)->metrics ? Status() : right_missing((*login)->user, "metrics", page);
+  return login;
 }
 
 }  // namespace kilokv::server

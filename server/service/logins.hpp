@@ -11,6 +11,10 @@
 //
 // If the server asks clients for certificates, every call needs one, also a call that needs no login.
 //
+// The console calls the service over a channel within the process (local_calls.hpp). Such a call shows a secret of the
+// process, and names the peer of the browser. Its connection is then this peer, with a prefix. The pages have checked
+// its client certificate.
+//
 // When a login does not count any more, the connections end on which it was the last one. So do the connections whose
 // client certificate is not accepted any more.
 //
@@ -41,6 +45,7 @@
 #include "server/service/gate.hpp"
 #include "server/service/options.hpp"
 #include "server/service/rare_line.hpp"
+#include "tls/token.hpp"
 
 namespace kilokv::server {
 
@@ -48,6 +53,9 @@ using CallContext = grpc::GenericCallbackServerContext;
 
 // A call that needs none is one of its connection, also on a server with logins.
 enum class NeedsLogin : bool { no, yes };
+
+// The metadata of a call from within the process.
+inline constexpr char kLocalSecretKey[] = "kilokv-local-secret", kLocalPeerKey[] = "kilokv-local-peer";
 
 struct Caller {
   std::shared_ptr<Client> client;                       // never null
@@ -100,6 +108,12 @@ class Logins {
   // of the page; UNAVAILABLE: nobody's rights are known yet. On a server without logins, everybody may whose
   // certificate is accepted, if the server asks for one.
   Status check_page(const PageCaller& caller, const std::string& page);
+  // Who asks for a page of the console. Null: the server has no logins. UNAUTHENTICATED; UNAVAILABLE, as above.
+  Result<std::shared_ptr<const Login>> login_of_page(const PageCaller& caller);
+  // The rights of this login now. PERMISSION_DENIED, UNAUTHENTICATED: it does not count any more.
+  Result<std::shared_ptr<const Rights>> rights_of(const Login& login) const;
+  // What a call from within the process shows. Called before the first call.
+  void set_local_secret(const std::string& secret) { local_secret_ = tls::hash_of(secret); }
 
   // Finds the connections whose last login does not count any more, and gives users their new weights. Called when a
   // change of the table is durable.
@@ -123,6 +137,9 @@ class Logins {
     std::shared_ptr<ClientCertificate> certificate;  // null: the server asks for none
   };
 
+  // The peer that a call from within the process names; empty: the call comes from outside.
+  std::string local_peer_of(const CallContext& context) const;
+  Status check_page_certificate(const PageCaller& caller);
   // UNAUTHENTICATED, if the certificate of the client is missing or not accepted.
   Status check_certificate(const CallContext& context);
   // The client of a call that needs a login.
@@ -142,6 +159,7 @@ class Logins {
   CallAccount calls_;
   CallAccount stranger_calls_;  // without a valid login, if logins are required; else it has no room, and no calls
   const DatabaseGate* const gate_;
+  std::optional<tls::SecretHash> local_secret_;  // null: there are no calls from within the process
   ClientTable clients_;
   RareLine refused_;
   std::mutex mutex_;                              // of these:

@@ -1,0 +1,174 @@
+// Role: see local_calls.hpp.
+#include "server/service/local_calls.hpp"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "engine/base/check.hpp"
+#include "kilokv/v1/kilokv.pb.h"
+#include "server/service/status_map.hpp"
+#include "tls/token.hpp"
+
+namespace kilokv::server {
+namespace {
+
+using google::protobuf::Message;
+namespace json = google::protobuf::util;
+
+constexpr char kService[] = "kilokv.v1.KiloKV", kDetailKey[] = "kilokv-error-bin";
+
+StatusCode code_of(grpc::StatusCode code) {
+  constexpr StatusCode kLast = StatusCode::unauthenticated;
+  for (auto value = static_cast<int>(StatusCode::ok); value <= static_cast<int>(kLast); ++value) {
+    if (to_grpc_code(static_cast<StatusCode>(value)) == code) return static_cast<StatusCode>(value);
+  }
+  return StatusCode::internal;  // gRPC itself has further codes
+}
+
+std::unique_ptr<Message> make(const google::protobuf::Descriptor* type) {
+  return std::unique_ptr<Message>(google::protobuf::MessageFactory::generated_factory()->GetPrototype(type)->New());
+}
+
+const google::protobuf::MethodDescriptor* method_of(const std::string& name) {
+  const google::protobuf::ServiceDescriptor* service =
+      google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(kService);
+  KILOKV_CHECK(service != nullptr);
+  return service->FindMethodByName(name);
+}
+
+std::string error_of(StatusCode code, const std::string& message, const v1::ErrorDetail& detail) {
+  constexpr std::string_view kReasonPrefix = "ERROR_REASON_";
+  std::string reason = v1::ErrorReason_Name(detail.reason());
+  if (reason.starts_with(kReasonPrefix)) reason.erase(0, kReasonPrefix.size());
+  std::string text;
+  google::protobuf::Struct error;
+  auto& fields = *error.mutable_fields();
+  fields["code"].set_string_value(to_string(code));
+  fields["reason"].set_string_value(reason);
+  fields["message"].set_string_value(message);
+  fields["field"].set_string_value(detail.field());
+  fields["limit"].set_string_value(detail.limit());
+  fields["actual"].set_string_value(detail.actual());
+  fields["setting"].set_string_value(detail.setting());
+  google::protobuf::Struct whole;
+  *(*whole.mutable_fields())["error"].mutable_struct_value() = std::move(error);
+  KILOKV_CHECK(json::MessageToJsonString(whole, &text).ok());
+  return text;
+}
+
+LocalCalls::Answer answer_of(const Status& status) { return {status.code(), error_json(status)}; }
+
+}  // namespace
+
+std::string error_json(const Status& status) {
+  v1::Error error;
+  fill_error(status, &error);
+  return error_of(status.code(), error.message(), error.detail());
+}
+
+struct LocalCalls::Flight {
+  grpc::ClientContext context;
+  std::string path;
+  grpc::ByteBuffer request, response;
+  const google::protobuf::Descriptor* response_type = nullptr;
+  Done done;
+  // Ends before the context.
+  std::optional<std::stop_callback<std::function<void()>>> cancel;
+};
+
+LocalCalls::LocalCalls(grpc::Server* server, Logins* logins) {
+  std::optional<std::string> secret = tls::make_secret();
+  KILOKV_CHECK(secret);
+  secret_ = std::move(*secret);
+  logins->set_local_secret(secret_);
+  channel_ = server->InProcessChannel(grpc::ChannelArguments());
+}
+
+void LocalCalls::begin(const Call& call, Done done) {
+  const google::protobuf::MethodDescriptor* const method = method_of(call.method);
+  if (method == nullptr || method->client_streaming() || method->server_streaming()) {
+    return done(answer_of(Status(StatusCode::unimplemented, ErrorReason::unknown_method, "there is no such call")));
+  }
+  const std::unique_ptr<Message> request = make(method->input_type());
+  if (const auto parsed = json::JsonStringToMessage(call.json, request.get()); !parsed.ok()) {
+    return done(answer_of(Status(StatusCode::invalid_argument, ErrorReason::malformed_message,
+                                 "this is not the JSON of a request: " + std::string(parsed.message()))));
+  }
+  const auto flight = std::make_shared<Flight>();
+  bool owns = false;
+  const grpc::Status serialized = grpc::SerializationTraits<Message>::Serialize(*request, &flight->request, &owns);
+  KILOKV_CHECK(serialized.ok());
+  flight->path = std::string("/") + kService + "/" + call.method;
+  flight->response_type = method->output_type();
+  flight->done = std::move(done);
+  flight->context.AddMetadata(kLocalSecretKey, secret_);
+  flight->context.AddMetadata(kLocalPeerKey, call.peer);
+  if (!call.token.empty()) flight->context.AddMetadata("authorization", "Bearer " + call.token);
+  flight->context.set_deadline(std::chrono::system_clock::now() + std::chrono::microseconds(call.timeout_us));
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return flight->done(answer_of(Status(StatusCode::unavailable, ErrorReason::draining, "draining")));
+    if (open_.size() >= kOpenCallsMax) {
+      return flight->done(answer_of(Status::exhausted(
+          ErrorReason::calls_full, {"", std::to_string(kOpenCallsMax) + " open calls of the console", "one more", ""},
+          1000000)));
+    }
+    open_.insert(flight);
+  }
+  flight->cancel.emplace(call.cancelled, [context = &flight->context] { context->TryCancel(); });
+  grpc::GenericStub(channel_).UnaryCall(&flight->context, flight->path, {}, &flight->request, &flight->response,
+                                        [this, flight](const grpc::Status& status) { end(flight, status); });
+}
+
+void LocalCalls::end(const std::shared_ptr<Flight>& flight, const grpc::Status& status) {
+  flight->cancel.reset();
+  Answer answer;
+  if (!status.ok()) {
+    v1::ErrorDetail detail;
+    const auto& trailing = flight->context.GetServerTrailingMetadata();
+    if (const auto found = trailing.find(kDetailKey); found != trailing.end()) {
+      detail.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
+    }
+    answer.code = code_of(status.error_code());
+    answer.json = error_of(answer.code, status.error_message(), detail);
+  } else if (flight->response.Length() > kResponseBytesMax) {
+    answer = answer_of(
+        Status::exhausted(ErrorReason::answer_too_large,
+                          {"", std::to_string(kResponseBytesMax) + " bytes of an answer that the console shows",
+                           std::to_string(flight->response.Length()) + " bytes", ""},
+                          0));
+  } else {
+    const std::unique_ptr<Message> response = make(flight->response_type);
+    const bool is_parsed = grpc::SerializationTraits<Message>::Deserialize(&flight->response, response.get()).ok();
+    json::JsonPrintOptions options;
+    options.preserve_proto_field_names = true;
+    options.always_print_primitive_fields = true;
+    if (!is_parsed || !json::MessageToJsonString(*response, &answer.json, options).ok()) {
+      answer = answer_of(Status(StatusCode::internal, "the answer of the service is not a message of the protocol"));
+    }
+  }
+  flight->done(std::move(answer));
+  const std::lock_guard lock(mutex_);
+  open_.erase(flight);
+  ended_.notify_all();
+}
+
+void LocalCalls::close() {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  for (const std::shared_ptr<Flight>& flight : open_) flight->context.TryCancel();
+  ended_.wait(lock, [this] { return open_.empty(); });
+}
+
+}  // namespace kilokv::server

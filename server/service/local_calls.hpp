@@ -1,0 +1,79 @@
+// Calls of the service from within the process, as JSON: the console makes them for a browser. They run as the calls of
+// other clients do. So they have the same checks, limits and rights, and the log names the peer of the browser.
+//
+// A message is JSON as Protobuf maps it: names of fields as in the protocol, bytes in base64, 64-bit integers as texts.
+// An answer has all fields, also those with their default.
+//
+// Thread safety: all members.
+#pragma once
+
+#include <grpcpp/server.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "engine/base/status.hpp"
+#include "engine/base/types.hpp"
+#include "server/service/logins.hpp"
+
+namespace grpc {
+class Channel;
+}
+
+namespace kilokv::server {
+
+class LocalCalls {
+ public:
+  struct Call {
+    std::string method;         // such as Get
+    std::string json;           // the request
+    std::string token = {};     // of the login; empty: none
+    std::string peer = {};      // of the browser
+    DurationUs timeout_us = 0;  // the call is cancelled after it
+    std::stop_token cancelled = {};
+  };
+  struct Answer {
+    StatusCode code = StatusCode::ok;
+    std::string json = {};  // the response, or {"error": {...}}
+  };
+  using Done = std::function<void(Answer)>;
+
+  static constexpr std::size_t kOpenCallsMax = 32;
+  static constexpr std::size_t kResponseBytesMax = std::size_t{128} << 10;
+
+  // Requires: `server` has started, and outlives the calls. Called before the server gets its first call.
+  LocalCalls(grpc::Server* server, Logins* logins);
+  ~LocalCalls() { close(); }
+  LocalCalls(const LocalCalls&) = delete;
+  LocalCalls& operator=(const LocalCalls&) = delete;
+
+  // Calls `done` once, from any thread, also before it returns. An answer of more than kResponseBytesMax is an error:
+  // RESOURCE_EXHAUSTED. So is a call beyond kOpenCallsMax.
+  void begin(const Call& call, Done done);
+  // Cancels all calls, and waits for their ends. From here on, every call is UNAVAILABLE.
+  void close();
+
+ private:
+  struct Flight;
+  void end(const std::shared_ptr<Flight>& flight, const grpc::Status& status);
+
+  std::string secret_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::mutex mutex_;  // of these:
+  std::condition_variable ended_;
+  std::unordered_set<std::shared_ptr<Flight>> open_;
+  bool closed_ = false;
+};
+
+// An error as the console shows it: {"error": {"code": ..., "reason": ..., "message": ..., "field": ..., "limit": ...,
+// "actual": ..., "setting": ...}}.
+std::string error_json(const Status& status);
+
+}  // namespace kilokv::server
