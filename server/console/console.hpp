@@ -34,8 +34,8 @@
 namespace kilokv::server {
 
 struct ConsoleOptions {
-  std::string version;
-  std::string listen_host;  // of --http-listen
+  std::string version = {};
+  std::string listen_host = {};  // of --http-listen
   int port = 0;             // of the pages. Cookies do not know ports, so the name of the cookie has it
   bool has_tls = false;
   bool has_kill = false;

@@ -17,11 +17,13 @@ struct HttpOptions {
   bool console_kill = false;  // it has a button that kills the server
 
   // Unsent pages, of all connections together, and as much for the page that is being made.
-  static constexpr std::uint64_t kPageBytesMax = std::uint64_t{1} << 20;
-  // The bodies that the server holds at the same time. A decoded body takes more memory than its text.
+  static constexpr std::uint64_t kPageBytesMax = std::uint64_t{256} << 10;
+  // The bodies of requests that the server holds at the same time.
   static constexpr std::uint32_t kBodiesMax = 4;
-  static constexpr std::uint64_t kBodyBytesMax = std::uint64_t{32} << 10;
-  static constexpr std::uint64_t kDecodedBytes = 40;  // of a byte of JSON, at most: an empty message for `{},`
+  static constexpr std::uint64_t kBodyBytesMax = std::uint64_t{8} << 10;
+  // Its bodies, one body that is decoded (a byte of JSON becomes up to 32, as an empty message for `{},`), and one
+  // answer of 48 KiB that becomes JSON.
+  static constexpr std::uint64_t kConsoleBytesMax = std::uint64_t{768} << 10;
 
   bool enabled() const { return http_listen != kOff; }
   // The memory of so many connections, with their buffers and those of OpenSSL. Measured with connections that wait, in
@@ -32,8 +34,8 @@ struct HttpOptions {
   }
   std::uint64_t memory_bound(bool has_tls, bool has_certificates) const {
     if (!enabled()) return 0;
-    const std::uint64_t bodies = console ? kBodiesMax * kBodyBytesMax * kDecodedBytes : 0;
-    return connection_bytes(http_connections_max, has_tls, has_certificates) + 2 * kPageBytesMax + bodies;
+    return connection_bytes(http_connections_max, has_tls, has_certificates) + 2 * kPageBytesMax +
+           (console ? kConsoleBytesMax : 0);
   }
 };
 

@@ -67,7 +67,14 @@ std::string error_of(StatusCode code, const std::string& message, const v1::Erro
   return text;
 }
 
-LocalCalls::Answer answer_of(const Status& status) { return {status.code(), error_json(status)}; }
+LocalCalls::Answer refusal(const Status& status) { return {status.code(), error_json(status)}; }
+
+LocalCalls::Answer too_large(std::size_t bytes, std::size_t bytes_max) {
+  return refusal(Status::exhausted(ErrorReason::answer_too_large,
+                                   {"", std::to_string(bytes_max) + " bytes of an answer that the console shows",
+                                    std::to_string(bytes) + " bytes", ""},
+                                   0));
+}
 
 }  // namespace
 
@@ -96,14 +103,15 @@ LocalCalls::LocalCalls(grpc::Server* server, Logins* logins) {
 }
 
 void LocalCalls::begin(const Call& call, Done done) {
+  if (call.cancelled.stop_requested()) return done(refusal(Status(StatusCode::cancelled, "the browser has gone")));
   const google::protobuf::MethodDescriptor* const method = method_of(call.method);
   if (method == nullptr || method->client_streaming() || method->server_streaming()) {
-    return done(answer_of(Status(StatusCode::unimplemented, ErrorReason::unknown_method, "there is no such call")));
+    return done(refusal(Status(StatusCode::unimplemented, ErrorReason::unknown_method, "there is no such call")));
   }
   const std::unique_ptr<Message> request = make(method->input_type());
   if (const auto parsed = json::JsonStringToMessage(call.json, request.get()); !parsed.ok()) {
-    return done(answer_of(Status(StatusCode::invalid_argument, ErrorReason::malformed_message,
-                                 "this is not the JSON of a request: " + std::string(parsed.message()))));
+    return done(refusal(Status(StatusCode::invalid_argument, ErrorReason::malformed_message,
+                               "this is not the JSON of a request: " + std::string(parsed.message()))));
   }
   const auto flight = std::make_shared<Flight>();
   bool owns = false;
@@ -118,9 +126,9 @@ void LocalCalls::begin(const Call& call, Done done) {
   flight->context.set_deadline(std::chrono::system_clock::now() + std::chrono::microseconds(call.timeout_us));
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) return flight->done(answer_of(Status(StatusCode::unavailable, ErrorReason::draining, "draining")));
+    if (closed_) return flight->done(refusal(Status(StatusCode::unavailable, ErrorReason::draining, "draining")));
     if (open_.size() >= kOpenCallsMax) {
-      return flight->done(answer_of(Status::exhausted(
+      return flight->done(refusal(Status::exhausted(
           ErrorReason::calls_full, {"", std::to_string(kOpenCallsMax) + " open calls of the console", "one more", ""},
           1000000)));
     }
@@ -129,6 +137,22 @@ void LocalCalls::begin(const Call& call, Done done) {
   flight->cancel.emplace(call.cancelled, [context = &flight->context] { context->TryCancel(); });
   grpc::GenericStub(channel_).UnaryCall(&flight->context, flight->path, {}, &flight->request, &flight->response,
                                         [this, flight](const grpc::Status& status) { end(flight, status); });
+}
+
+LocalCalls::Answer LocalCalls::answer_of(Flight* flight) {
+  const std::size_t bytes = flight->response.Length();
+  if (bytes > kResponseBytesMax) return too_large(bytes, kResponseBytesMax);
+  const std::lock_guard lock(one_answer_);
+  const std::unique_ptr<Message> response = make(flight->response_type);
+  const bool is_parsed = grpc::SerializationTraits<Message>::Deserialize(&flight->response, response.get()).ok();
+  json::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  Answer answer;
+  if (!is_parsed || !json::MessageToJsonString(*response, &answer.json, options).ok()) {
+    return refusal(Status(StatusCode::internal, "the answer of the service is not a message of the protocol"));
+  }
+  return answer.json.size() > kJsonBytesMax ? too_large(answer.json.size(), kJsonBytesMax) : answer;
 }
 
 void LocalCalls::end(const std::shared_ptr<Flight>& flight, const grpc::Status& status) {
@@ -142,21 +166,8 @@ void LocalCalls::end(const std::shared_ptr<Flight>& flight, const grpc::Status& 
     }
     answer.code = code_of(status.error_code());
     answer.json = error_of(answer.code, status.error_message(), detail);
-  } else if (flight->response.Length() > kResponseBytesMax) {
-    answer = answer_of(
-        Status::exhausted(ErrorReason::answer_too_large,
-                          {"", std::to_string(kResponseBytesMax) + " bytes of an answer that the console shows",
-                           std::to_string(flight->response.Length()) + " bytes", ""},
-                          0));
   } else {
-    const std::unique_ptr<Message> response = make(flight->response_type);
-    const bool is_parsed = grpc::SerializationTraits<Message>::Deserialize(&flight->response, response.get()).ok();
-    json::JsonPrintOptions options;
-    options.preserve_proto_field_names = true;
-    options.always_print_primitive_fields = true;
-    if (!is_parsed || !json::MessageToJsonString(*response, &answer.json, options).ok()) {
-      answer = answer_of(Status(StatusCode::internal, "the answer of the service is not a message of the protocol"));
-    }
+    answer = answer_of(flight.get());
   }
   flight->done(std::move(answer));
   const std::lock_guard lock(mutex_);

@@ -46,7 +46,7 @@ class LocalCalls {
   using Done = std::function<void(Answer)>;
 
   static constexpr std::size_t kOpenCallsMax = 32;
-  static constexpr std::size_t kResponseBytesMax = std::size_t{128} << 10;
+  static constexpr std::size_t kResponseBytesMax = std::size_t{48} << 10, kJsonBytesMax = std::size_t{160} << 10;
 
   // Requires: `server` has started, and outlives the calls. Called before the server gets its first call.
   LocalCalls(grpc::Server* server, Logins* logins);
@@ -54,14 +54,16 @@ class LocalCalls {
   LocalCalls(const LocalCalls&) = delete;
   LocalCalls& operator=(const LocalCalls&) = delete;
 
-  // Calls `done` once, from any thread, also before it returns. An answer of more than kResponseBytesMax is an error:
-  // RESOURCE_EXHAUSTED. So is a call beyond kOpenCallsMax.
+  // Calls `done` once, from any thread, also before it returns. An answer of more than kResponseBytesMax, or of more
+  // than kJsonBytesMax as JSON, is an error: RESOURCE_EXHAUSTED. So is a call beyond kOpenCallsMax.
   void begin(const Call& call, Done done);
   // Cancels all calls, and waits for their ends. From here on, every call is UNAVAILABLE.
   void close();
 
  private:
   struct Flight;
+  // The answer to a call that has ended well.
+  Answer answer_of(Flight* flight);
   void end(const std::shared_ptr<Flight>& flight, const grpc::Status& status);
 
   std::string secret_;
@@ -70,6 +72,7 @@ class LocalCalls {
   std::condition_variable ended_;
   std::unordered_set<std::shared_ptr<Flight>> open_;
   bool closed_ = false;
+  std::mutex one_answer_;  // becomes JSON at a time, because this takes memory
 };
 
 // An error as the console shows it: {"error": {"code": ..., "reason": ..., "message": ..., "field": ..., "limit": ...,

@@ -54,6 +54,14 @@ class HttpServerTest : public testing::Test {
     callbacks.page_at_once = [](const PageRequest& request) {
       return request.path == "/probe" ? std::optional<Page>({.code = 200, .body = "alive"}) : std::nullopt;
     };
+    callbacks.takes_body = [](const PageRequest& request) { return request.path == "/form"; };
+    callbacks.page_later = [this](const PageRequest& request, std::function<void(Page)> done) {
+      if (request.path != "/later") return false;
+      const std::lock_guard lock(mutex_);
+      requests_.push_back(request);
+      later_.push_back(std::move(done));
+      return true;
+    };
     callbacks.on_memory = [this](std::uint64_t bytes) { memory_ = bytes; };
     callbacks.on_refused = [this](std::uint64_t, std::uint64_t, const std::string&, const std::string& why) {
       const std::lock_guard lock(mutex_);
@@ -65,6 +73,20 @@ class HttpServerTest : public testing::Test {
   std::vector<PageRequest> requests() {
     const std::lock_guard lock(mutex_);
     return requests_;
+  }
+  // Gives the first page that is to be given later.
+  void give(Page page) {
+    ASSERT_TRUE(becomes([this] {
+      const std::lock_guard lock(mutex_);
+      return !later_.empty();
+    }));
+    const std::lock_guard lock(mutex_);
+    later_.front()(std::move(page));
+    later_.erase(later_.begin());
+  }
+  static std::string post(const std::string& path, const std::string& body) {
+    return "POST " + path + " HTTP/1.1\r\nHost: h:1\r\nOrigin: http://h:1\r\nCookie: a=b\r\nContent-Type: text/x\r\n" +
+           "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   }
   std::vector<std::string> refusals() {
     const std::lock_guard lock(mutex_);
@@ -92,6 +114,7 @@ class HttpServerTest : public testing::Test {
   std::mutex mutex_;  // of these:
   std::vector<PageRequest> requests_;
   std::vector<std::string> refusals_;
+  std::vector<std::function<void(Page)>> later_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -398,6 +421,77 @@ TEST_F(HttpServerTest, EachListenerGoesOnWhenThereAreDescriptorsAgain) {
     EXPECT_TRUE(client->send(kGet));
     EXPECT_TRUE(client->read_answer().ends_with("the page"));
   }
+}
+
+TEST_F(HttpServerTest, ABodyComesWithItsRequestWhereverItIsCut) {
+  start();
+  HttpClient client(port());
+  const std::string body(HttpOptions::kBodyBytesMax, 'b');
+  const std::string text = post("/form", body);
+  for (std::size_t i = 0; i < text.size(); i += 3000) ASSERT_TRUE(client.send(std::string_view(text).substr(i, 3000)));
+  EXPECT_NE(client.read_answer().find("the page"), std::string::npos);
+  const PageRequest request = requests().at(0);
+  EXPECT_EQ(request.method, "POST");
+  EXPECT_EQ(request.body, body);
+  EXPECT_EQ(request.host, "h:1");
+  EXPECT_EQ(request.origin, "http://h:1");
+  EXPECT_EQ(request.cookie, "a=b");
+  EXPECT_EQ(request.content_type, "text/x");
+  ASSERT_TRUE(client.send(kGet));  // the connection goes on
+  EXPECT_NE(client.read_answer().find("the page"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, ABodyIsRefusedWhereThereIsNoneAndIfItIsTooLong) {
+  start();
+  HttpClient other(port()), longer(port());
+  ASSERT_TRUE(other.send(post("/page", "x")));
+  EXPECT_NE(other.read_answer().find("413"), std::string::npos);
+  ASSERT_TRUE(longer.send(post("/form", std::string(HttpOptions::kBodyBytesMax + 1, 'x'))));
+  const std::string answer = longer.read_answer();
+  EXPECT_NE(answer.find("413"), std::string::npos);
+  EXPECT_NE(answer.find("8192 bytes"), std::string::npos);
+  EXPECT_TRUE(requests().empty());
+}
+
+TEST_F(HttpServerTest, OnlySomeBodiesAreHeldAtTheSameTime) {
+  start();
+  std::list<HttpClient> slow;
+  for (std::uint32_t i = 0; i < HttpOptions::kBodiesMax; ++i) {
+    const std::string text = post("/form", "whole");
+    ASSERT_TRUE(slow.emplace_back(port()).send(std::string_view(text).substr(0, text.size() - 1)));
+  }
+  EXPECT_TRUE(becomes([this] {
+    HttpClient one_more(port());
+    return one_more.send(post("/form", "body")) && one_more.read_answer().find("503") != std::string::npos;
+  }));
+  slow.clear();
+  EXPECT_TRUE(becomes([this] {
+    HttpClient after(port());
+    return after.send(post("/form", "body")) && after.read_answer().find("the page") != std::string::npos;
+  }));
+}
+
+TEST_F(HttpServerTest, APageThatIsGivenLaterKeepsNoOtherWaiting) {
+  start();
+  HttpClient waits(port()), other(port());
+  ASSERT_TRUE(waits.send("GET /later HTTP/1.1\r\nHost: x\r\n\r\n"));
+  ASSERT_TRUE(becomes([this] { return !requests().empty(); }));
+  ASSERT_TRUE(other.send(kGet));
+  EXPECT_NE(other.read_answer().find("the page"), std::string::npos);
+  give({.body = "late"});
+  EXPECT_NE(waits.read_answer().find("late"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, TheMakerOfALatePageHearsThatItsClientHasGone) {
+  start();
+  {
+    HttpClient leaves(port());
+    ASSERT_TRUE(leaves.send("GET /later HTTP/1.1\r\nHost: x\r\n\r\n"));
+    ASSERT_TRUE(becomes([this] { return !requests().empty(); }));
+    EXPECT_FALSE(requests().at(0).gone.stop_requested());
+  }
+  EXPECT_TRUE(becomes([this] { return requests().at(0).gone.stop_requested(); }));
+  give(page_);
 }
 
 TEST_F(HttpServerTest, TheEndClosesAllConnections) {

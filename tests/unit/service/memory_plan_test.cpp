@@ -30,7 +30,7 @@ std::uint64_t sum_of_bounds(const ServerOptions& options) {
 }
 
 TEST(MemoryPlan, TheBoundsFillTheLimit) {
-  for (const std::uint64_t limit : {469 * kMiB, 512 * kMiB, kGiB, 3 * kGiB, 16 * kGiB, 100 * kGiB}) {
+  for (const std::uint64_t limit : {470 * kMiB, 512 * kMiB, kGiB, 3 * kGiB, 16 * kGiB, 100 * kGiB}) {
     ServerOptions options = with_limit(limit);
     ASSERT_TRUE(plan_memory(64 * kGiB, &options).ok()) << limit;
     EXPECT_EQ(sum_of_bounds(options), limit);
@@ -70,7 +70,7 @@ TEST(MemoryPlan, ASmallerLimitCutsTheDefaultsInProportion) {
   options = with_limit(512 * kMiB);
   options.service.tls = {.cert_file = "server.crt", .key_file = "server.key", .client_ca_file = "ca.crt"};
   EXPECT_TRUE(plan_memory(0, &options).ok()) << "those with certificates of clients even more, so they are fewer";
-  EXPECT_EQ(options.service.connections_max, 240u);
+  EXPECT_EQ(options.service.connections_max, 232u);
 }
 
 // The factors that a client can bring about.
@@ -117,7 +117,7 @@ TEST(MemoryPlan, ALimitThatIsTooLowIsRefusedWithTheLeastOne) {
   const std::uint64_t least = std::stoull(text) * kMiB;
   options = with_limit(least);
   EXPECT_TRUE(plan_memory(0, &options).ok()) << least;
-  EXPECT_LE(least, 469 * kMiB);
+  EXPECT_LE(least, 470 * kMiB);
   options = with_limit(least - kMiB);
   EXPECT_FALSE(plan_memory(0, &options).ok());
 }
