@@ -44,6 +44,7 @@ run. In a session, an earlier sending of the same number may have run. [transact
 which errors are certain without `not_run`. A client that lost all answers can ask what became of its requests
 ([client.md](client.md#after-a-crash)).
 """
+NEXT = "Next: [Configuration of kilokvd](configuration.md)"  # the page that follows in docs/README.md
 
 
 class Reason:
@@ -98,7 +99,7 @@ def page(reasons):
     for reason in reasons:
         lines += ["", f"## {reason.name}", "", wrapped(reason.means), "",
                   wrapped(capital(reason.ran), "- **Ran:** ", "  "), wrapped(capital(reason.do), "- **Do:** ", "  ")]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", NEXT]) + "\n"
 
 
 def sendable(root):
