@@ -42,6 +42,7 @@ class Demo {
   client::Error open_sessions();
   client::Error trade();
   client::Error kill_and_restart();
+  client::Error restart(std::int64_t killed_us);
   client::Error audit_books();
   void check_books();
   void clean_up();
@@ -92,10 +93,13 @@ client::Error Demo::start_server() {
     temporary_->keep();  // until the end is good: a report of an error names its files
     folder_ = temporary_->path();
   }
-  auto server = own_server::ServerProcess::start(options_.server, folder_);
+  std::vector<std::string> flags;
+  if (!options_.console.empty()) flags = {"--http-listen", options_.console, "--console-kill", "on"};
+  auto server = own_server::ServerProcess::start(options_.server, folder_, std::move(flags));
   if (!server) return server.error();
   server_ = std::move(*server);
   tell("started a server for the demo at " + server_->endpoint());
+  if (!options_.console.empty()) tell("look at it, and kill it, at http://" + options_.console + "/console/");
   return {};
 }
 
@@ -170,6 +174,11 @@ client::Error Demo::trade() {
   while (!error && bench::steady_now_us() < began_us_ + options_.duration_us) {
     std::this_thread::sleep_for(std::chrono::microseconds(kTickUs));
     tell();
+    if (!options_.console.empty() && server_->has_ended()) {
+      tell("somebody killed the server");
+      error = restart(bench::steady_now_us());
+      continue;
+    }
     if (!to_kill || bench::steady_now_us() < began_us_ + options_.duration_us / 2) continue;
     to_kill = false;
     error = kill_and_restart();
@@ -188,8 +197,12 @@ client::Error Demo::kill_and_restart() {
   const std::int64_t killed_us = bench::steady_now_us();
   server_->kill();
   tell("killed the server (SIGKILL) while " + std::to_string(options_.clients) + " clients were using it");
+  return restart(killed_us);
+}
+
+client::Error Demo::restart(std::int64_t killed_us) {
   if (client::Error error = server_->start_again()) return error;
-  report_.kill.killed = true;
+  ++report_.kill.times;
   report_.kill.at_us = killed_us - began_us_;
   report_.kill.listening_after_us = bench::steady_now_us() - killed_us;
   tell("started the server again on the same data");

@@ -27,15 +27,16 @@ struct DemoOptions {
   std::uint32_t accounts = 1'000;
   std::uint32_t request_transactions = 16;
   std::uint64_t seed = 1;
-  bool kill = true;  // kills the demo's own server at half time
+  std::string console;  // HOST:PORT of the console of the demo's own server, with a kill button; empty: as kilokvd does
+  bool kill = true;     // kills the demo's own server at half time
   std::int64_t give_up_after_us = 60'000'000;
 };
 
 struct KillReport {
-  bool killed = false;
-  std::int64_t at_us = 0;               // since the clients began
+  std::uint32_t times = 0;
+  std::int64_t at_us = 0;               // the last time, since the clients began
   std::int64_t listening_after_us = 0;  // since the kill
-  std::int64_t answers_after_us = 0;    // since the kill: the longest time without any answer
+  std::int64_t answers_after_us = 0;    // the longest time without any answer
 };
 
 struct Check {

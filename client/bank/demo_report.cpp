@@ -44,8 +44,9 @@ std::string activity_table(const DemoReport& report) {
 
 std::string kill_text(const DemoReport& report) {
   const KillReport& kill = report.kill;
-  if (!kill.killed) return "";
-  return "  The server was killed (SIGKILL) at " + seconds(kill.at_us, 1) + " and listened again " +
+  if (kill.times == 0) return "";
+  const std::string often = kill.times == 1 ? "" : grouped(kill.times) + " times, the last time ";
+  return "  The server was killed (SIGKILL) " + often + "at " + seconds(kill.at_us, 1) + " and listened again " +
          short_duration(kill.listening_after_us) + " later.\n  Cost: no answers for " +
          short_duration(kill.answers_after_us) + "; " + grouped(report.books.sent_again) +
          " calls were sent again under their numbers, and applied once.\n\n";
@@ -87,7 +88,8 @@ Json to_json(const DemoReport& report) {
       {"seed", report.options.seed},
       {"activities", activities},
       {"kill",
-       {{"killed", report.kill.killed},
+       {{"killed", report.kill.times > 0},
+        {"times", report.kill.times},
         {"at_us", report.kill.at_us},
         {"listening_after_us", report.kill.listening_after_us},
         {"longest_silence_us", report.kill.answers_after_us},

@@ -213,6 +213,11 @@ void add_demo(CLI::App* app, Flags* flags, std::function<ExitCode()>* chosen) {
   command->add_option("--seed", options.seed, "seed of the random choices that clients make")
       ->transform(client::whole_number())
       ->capture_default_str();
+  command
+      ->add_option("--console", options.console,
+                   "address of the console of the demo's own server: a page in the browser, with a button that kills "
+                   "the server; the demo then starts it again")
+      ->option_text("HOST:PORT, such as 127.0.0.1:7071");
   command->add_flag("--kill,!--no-kill", options.kill,
                     "kill and restart the server after half of the duration (the default)");
   command->add_option("--json", flags->json_path,

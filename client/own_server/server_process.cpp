@@ -125,29 +125,29 @@ client::Error ServerProcess::launch() {
       port_ = port;
       return {};
     }
-    if (exited()) return make_error(ErrorCode::internal, program_ + " ended at once: " + last_line(log_path_));
+    if (has_ended()) return make_error(ErrorCode::internal, program_ + " ended at once: " + last_line(log_path_));
     std::this_thread::sleep_for(kPollInterval);
   }
   return make_error(ErrorCode::internal, program_ + " does not listen: " + last_line(log_path_));
 }
 
-bool ServerProcess::exited() {
+bool ServerProcess::has_ended() {
   if (pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
   return pid_ <= 0;
 }
 
 void ServerProcess::kill() {
-  if (exited()) return;
+  if (has_ended()) return;
   ::kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
   pid_ = -1;
 }
 
 void ServerProcess::stop() {
-  if (exited()) return;
+  if (has_ended()) return;
   ::kill(pid_, SIGTERM);
   const std::int64_t give_up_us = bench::steady_now_us() + kStopTimeoutUs;
-  while (!exited() && bench::steady_now_us() < give_up_us) std::this_thread::sleep_for(kPollInterval);
+  while (!has_ended() && bench::steady_now_us() < give_up_us) std::this_thread::sleep_for(kPollInterval);
   kill();
 }
 

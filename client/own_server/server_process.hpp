@@ -35,6 +35,7 @@ class ServerProcess {
   client::Error start_again();
   client::Error start_again(std::vector<std::string> flags);
   void stop();                   // SIGTERM; SIGKILL if the process has not ended after 10 s
+  bool has_ended();              // by itself, or because somebody else killed it
   std::string endpoint() const;  // HOST:PORT
   pid_t pid() const { return pid_; }
   const std::string& log_path() const { return log_path_; }
@@ -43,8 +44,6 @@ class ServerProcess {
  private:
   ServerProcess(std::string program, const std::string& data_dir, std::vector<std::string> flags);
   client::Error launch();
-  bool exited();  // and reaps it
-
   const std::string program_, data_dir_, log_path_, port_path_;
   std::vector<std::string> flags_;
   std::string port_ = "0";

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """kilokv-bank as a person uses it: its commands with their exit codes, and the demo with its kill."""
 
+import http.client
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "crash"))
@@ -120,6 +124,38 @@ class Demo(unittest.TestCase):
         self.assertIn("Proven: the books are right to the cent.", text)
         self.assertIn("killed (SIGKILL)", text)
         self.assertEqual(text.count("[ ok ]"), 6)
+
+    def test_the_kill_button(self):
+        """Somebody presses the button of the console two times. The demo starts its server again, and nothing is lost."""
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            console = f"127.0.0.1:{taken.getsockname()[1]}"
+        killed = []
+
+        def press():
+            end = time.monotonic() + 60
+            while len(killed) < 2 and time.monotonic() < end:
+                time.sleep(1)
+                request = urllib.request.Request(f"http://{console}/console/api/demo/kill", b"{}", {
+                    "Content-Type": "application/json", "Origin": f"http://{console}"})
+                try:
+                    urllib.request.urlopen(request, timeout=5)
+                except urllib.error.HTTPError as error:
+                    killed.append(f"refused: {error.read()}")
+                except http.client.RemoteDisconnected:
+                    killed.append("killed")
+                except (urllib.error.URLError, ConnectionError):
+                    pass  # it does not listen yet
+
+        presses = threading.Thread(target=press)
+        presses.start()
+        text = bank("demo", "--server", str(BIN / "kilokvd"), "--duration", "6s", "--clients", "4", "--no-kill",
+                    "--console", console, timeout=120)
+        presses.join()
+        self.assertEqual(killed, ["killed", "killed"])
+        self.assertIn(f"look at it, and kill it, at http://{console}/console/", text)
+        self.assertIn("The server was killed (SIGKILL) 2 times", text)
+        self.assertIn("Proven: the books are right to the cent.", text)
 
     def test_against_a_running_server(self):
         with tempfile.TemporaryDirectory(prefix="kilokv-bank-") as folder, Server(folder) as server:
