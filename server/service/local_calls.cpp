@@ -156,7 +156,6 @@ LocalCalls::Answer LocalCalls::answer_of(Flight* flight) {
 }
 
 void LocalCalls::end(const std::shared_ptr<Flight>& flight, const grpc::Status& status) {
-  flight->cancel.reset();
   Answer answer;
   if (!status.ok()) {
     v1::ErrorDetail detail;

@@ -75,6 +75,7 @@ AREAS = {
     "edge": (["server/edge"], ["edge_test"]),
     "http": (["server/http"], ["http_test"]),
     "monitoring": (["server/monitoring"], ["monitoring_test", "service_unit_test"]),
+    "console": (["server/console", "server/service/local_calls.cpp"], ["console_test"]),
     "service": (["server/service"], ["service_unit_test"]),
     "tls": (["tls", "server/service/tls_files.cpp", "server/service/client_certificates.cpp"],
             ["tls_unit_test", "service_unit_test"]),
