@@ -321,7 +321,9 @@ class Server {
     page_server_ = std::move(*pages);
     if (page_server_ == nullptr || !page_server_->is_public()) return {};
     return check_exposure("--http-listen", options_.http.http_listen, page_server_->endpoint(),
-                          "everybody who reaches the port can see the metrics and the status");
+                          options_.http.console
+                              ? "everybody who reaches the port can read and change everything in the console"
+                              : "everybody who reaches the port can see the metrics and the status");
   }
 
   Status open_database() {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/service/audit_lines.hpp"
 #include "tests/unit/service/service_fixture.hpp"
@@ -106,6 +107,7 @@ TEST_F(ConsoleTest, WithoutLoginsEverybodyMayDoEverything) {
   const Page status = call("Status", "{}");
   EXPECT_EQ(status.code, 200u);
   EXPECT_EQ(Json::parse(status.body)["server"]["server_version"], "1.2.3");
+  EXPECT_EQ(Json::parse(status.body)["server"]["read_only"], false) << "a default is shown, too";
   EXPECT_FALSE(Json::parse(ask(get("/console/api/metrics")).body)["time_us"].get<std::string>().empty());
   EXPECT_EQ(reason_of(ask(post("/console/api/login", R"({"token": "x"})"))), "NOT_ALLOWED");
 }
@@ -136,11 +138,13 @@ TEST_F(ConsoleTest, AServerThatIsNotReadySaysSo) {
 TEST_F(ConsoleTest, AnotherPageCannotUseIt) {
   service_.serve(&database_);
   PageRequest request = post("/console/api/call/Status", "{}");
-  for (const char* origin : {"", "null", "http://evil.example", "https://127.0.0.1:7071", "http://127.0.0.1:7072",
-                             "http://127.0.0.1:70710"}) {
+  for (const char* origin :
+       {"", "null", "http://evil.example", "https://evil.example", "http://127.0.0.1:7072", "http://127.0.0.1:70710"}) {
     request.origin = origin;
     EXPECT_EQ(ask(request).code, 403u) << origin;
   }
+  request.origin = "https://127.0.0.1:7071";  // a proxy that ends TLS
+  EXPECT_EQ(ask(request).code, 200u);
   request = post("/console/api/call/Status", "{}");
   for (const char* type : {"", "text/plain", "application/x-www-form-urlencoded"}) {
     request.content_type = type;
@@ -169,6 +173,22 @@ TEST_F(ConsoleTest, WithoutLoginsOnlyItsOwnHostsShowIt) {
   }
   request.host = "";
   EXPECT_EQ(ask(request).code, 400u);
+}
+
+class ConsoleTlsTest : public ConsoleTest {
+ protected:
+  ConsoleTlsTest() : ConsoleTest({}, {.has_tls = true}) {}
+};
+
+TEST_F(ConsoleTlsTest, WithTlsNoPageWithoutTlsUsesIt) {
+  service_.serve(&database_);
+  PageRequest request = post("/console/api/call/Status", "{}");
+  EXPECT_EQ(ask(request).code, 403u);
+  request.origin = "https://127.0.0.1:7071";
+  EXPECT_EQ(ask(request).code, 200u);
+  EXPECT_TRUE(header_of(ask(post("/console/api/logout", "{}")), "Set-Cookie").empty());  // it is refused
+  request.path = "/console/api/logout";
+  EXPECT_TRUE(header_of(ask(request), "Set-Cookie").ends_with("; Secure"));
 }
 
 TEST_F(ConsoleTest, TheKillButtonIsOffUnlessASettingSaysSo) {
@@ -301,7 +321,11 @@ TEST_F(ConsoleLoginTest, NobodyElseNamesAPeer) {
     EXPECT_TRUE(stub_->Scan(context.get(), {}, &response).ok());
   }
   // The login was noted for the connection from which it came.
-  EXPECT_TRUE(service_.logins().user_of("console/ipv4:10.0.0.1:1").empty());
+  std::vector<std::string> users;
+  for (const ConnectionInfo& open : service_.environment()->connections()) {
+    users.push_back(service_.logins().user_of(open.peer));
+  }
+  EXPECT_EQ(users, std::vector<std::string>{"ada"});
 }
 
 TEST_F(ConsoleLoginTest, WhatSomebodyDoesIsAudited) {
