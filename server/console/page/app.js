@@ -33,7 +33,7 @@ function addViews() {
   tabs.add('clients', 'Clients', [new Sessions(connection), new Connections(connection)]);
   tabs.add('keys', 'Keys', [new Browser(connection)]);
   tabs.add('transaction', 'Transaction', [new Editor(connection)]);
-  tabs.add('bank', 'Bank', [accounts, new BankMovements(connection, accounts)], { hidden: true });
+  tabs.add('bank', 'Bank', [accounts, new BankMovements(connection, accounts)], { className: 'beside', hidden: true });
 }
 
 // The state of the server beside its name. Only a user with the metrics right sees more than that it answers.

@@ -12,7 +12,7 @@ const ACCOUNTS = 'bank/account/';
 const ENTRIES = 'bank/entry/';
 const PAGE = 2000;
 const MOST_PAGES = 10;
-const MOST_ROWS = 60;
+const MOST_ROWS = 40;
 const WATCHED_ACCOUNTS = 24; // those that changed last: their statements are read
 const MOVEMENTS = 40;
 
@@ -217,7 +217,7 @@ export class BankMovements extends Panel {
   constructor(connection, accounts) {
     super(connection, {
       title: 'Last movements',
-      note: `Of the ${WATCHED_ACCOUNTS} accounts that changed last.`,
+      note: `The newest entries of the ${WATCHED_ACCOUNTS} accounts that changed last.`,
       right: 'the right to read the keys below bank/entry/',
       every: 1000,
     });

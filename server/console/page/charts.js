@@ -2,6 +2,7 @@
 import uPlot from './uplot.js';
 
 import { element, setText, uniqueId } from './dom.js';
+import { stack } from './stack.js';
 
 const LEAST_SECONDS = 60;
 const HEIGHT = 190;
@@ -11,19 +12,16 @@ const variable = (name) => getComputedStyle(document.documentElement).getPropert
 const color = (index) => () => variable(`--series-${index}`);
 const two = (value) => String(value).padStart(2, '0');
 
+// The powers of ten from `least` to `most`, for a logarithmic axis.
+function decades(least, most) {
+  const powers = [];
+  for (let power = Math.floor(Math.log10(least)); 10 ** power <= most * 1.001; power += 1) powers.push(10 ** power);
+  return powers;
+}
+
 function clock(seconds) {
   const date = new Date(seconds * 1000);
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-}
-
-// Each series on top of those before it.
-export function stack(columns) {
-  const sums = [];
-  const below = columns[0]?.map(() => 0) ?? [];
-  for (const column of columns) {
-    sums.push(column.map((value, index) => (value === null ? null : (below[index] += value))));
-  }
-  return sums;
 }
 
 export class Chart {
@@ -98,6 +96,7 @@ export class Chart {
           font,
           size: 62,
           space: 32,
+          splits: this.#log ? (_plot, _axis, least, most) => decades(least, most) : undefined,
           values: (_, splits) => splits.map((value) => (value === null ? '' : this.#axis(value))),
         },
       ],

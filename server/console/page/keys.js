@@ -5,6 +5,7 @@
 // doubled, so each text stands for one sequence of bytes only, and parseBytes() reads it back.
 
 const INVISIBLE = /[\p{C}\p{Z}]/u; // control, format, private and unassigned characters; separators
+const USUAL_ESCAPES = new Set(['\\\\', '\\x09', '\\x0a', '\\x0d']); // those that text has, too
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 
@@ -52,14 +53,14 @@ function decodeCharacter(bytes, at) {
   }
 }
 
-// The text, and how many escapes are in it. Doubled backslashes do not count.
+// The text, and how many escapes are in it. Doubled backslashes and the ends of lines do not count.
 export function showBytes(bytes) {
   let text = '';
   let escapes = 0;
   for (let at = 0; at < bytes.length;) {
     const character = decodeCharacter(bytes, at);
     const shown = character ? showCharacter(character.text) : `\\x${hex(bytes[at], 2)}`;
-    if (shown.startsWith('\\') && shown !== '\\\\') escapes += 1;
+    if (shown.startsWith('\\') && !USUAL_ESCAPES.has(shown)) escapes += 1;
     text += shown;
     at += character ? character.length : 1;
   }

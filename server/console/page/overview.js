@@ -36,14 +36,13 @@ const LATENCY = {
   ],
 };
 const BATCHES = {
-  title: 'Batches',
+  title: 'Batch sizes',
   note: 'Transactions in a batch. All transactions of a batch share one execution and one sync.',
   format: numbers.rate,
   axis: numbers.short,
   series: [
     { name: 'batchMean', label: 'mean size', color: 1 },
     { name: 'batchP99', label: 'p99 size', color: 2 },
-    { name: 'batches', label: 'batches per second', color: 6 },
   ],
 };
 const STAGES = {
@@ -61,9 +60,10 @@ const STAGES = {
 };
 
 const TILES = [
-  { name: 'transactions per second', text: ({ last }) => numbers.rate(last.transactions) },
-  { name: 'latency p99', text: ({ last }) => numbers.seconds(last.p99) },
-  { name: 'transactions in a batch', text: ({ last }) => numbers.rate(last.batchMean) },
+  { name: 'transactions/s', text: ({ last }) => numbers.rate(last.transactions) },
+  { name: 'p99 latency', text: ({ last }) => numbers.seconds(last.p99) },
+  { name: 'batches/s', text: ({ last }) => numbers.rate(last.batches) },
+  { name: 'batch size', text: ({ last }) => numbers.rate(last.batchMean) },
   { name: 'queued', text: ({ now }) => numbers.whole(now.value('kilokv_queue_transactions')) },
   { name: 'parked', text: ({ now }) => numbers.whole(now.value('kilokv_parked_transactions')) },
   { name: 'records', text: ({ now }) => numbers.whole(now.value('kilokv_records')) },
@@ -211,15 +211,15 @@ export class Overview extends Panel {
   #facts;
 
   constructor(connection) {
-    super(connection, { title: 'Overview', right: 'the metrics right', every: EVERY_MS, className: 'bare' });
+    super(connection, { title: 'Overview', right: 'the metrics right', every: EVERY_MS, className: 'bare untitled' });
     this.#tiles = TILES.map(({ name, text }) => ({ text, value: element('dd', {}, '–'), name }));
     const tile = ({ name, value }) => element('div', {}, element('dt', {}, name), value);
     this.charts = [THROUGHPUT, LATENCY, BATCHES, STAGES].map((options) => new Chart(options));
     this.#facts = [
       new FactsPanel('Strategy', strategyFacts),
-      new FactsPanel('Memory', memoryFacts),
       new FactsPanel('Log and disk', diskFacts),
       new FactsPanel('Table and queue', tableFacts),
+      new FactsPanel('Memory', memoryFacts),
     ];
     this.body.append(
       element('dl', { className: 'tiles' }, this.#tiles.map(tile)),
@@ -230,7 +230,7 @@ export class Overview extends Panel {
       ),
       element(
         'div',
-        { className: 'grid facts-grid' },
+        { className: 'columns' },
         this.#facts.map(({ node }) => node),
       ),
     );

@@ -28,10 +28,10 @@ export class Parked extends Panel {
       empty: 'No transaction waits.',
       keyOf: ({ id }) => id,
       columns: [
-        { title: 'waits for key', className: 'key', update: (cell, one) => putKey(cell, key(one)) },
+        { title: 'key', className: 'key', update: (cell, one) => putKey(cell, key(one)) },
         { title: 'guard', number: true, text: ({ guard }) => String(guard) },
         {
-          title: 'waits for',
+          title: 'has waited',
           number: true,
           text: ({ since_us: since }) => numbers.duration(Math.max(0, -left(since))),
           hint: ({ since_us: since }) => `since ${numbers.exactTime(since)}`,

@@ -15,7 +15,7 @@ export class Tabs {
   }
 
   // `panels` begin to ask the server when the view is shown, and end when it is left.
-  add(name, title, panels, { hidden = false } = {}) {
+  add(name, title, panels, { hidden = false, className = '' } = {}) {
     const tab = element(
       'button',
       {
@@ -31,7 +31,7 @@ export class Tabs {
     const nodes = panels.map(({ node }) => node);
     const view = element(
       'div',
-      { role: 'tabpanel', id: `view-${name}`, 'aria-labelledby': `tab-${name}`, hidden: true, className: 'view' },
+      { role: 'tabpanel', id: `view-${name}`, 'aria-labelledby': `tab-${name}`, hidden: true, className: `view ${className}` },
       nodes,
     );
     this.#views.set(name, { tab, view, panels });
