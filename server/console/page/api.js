@@ -1,5 +1,7 @@
 // Role: calls of the server. Each answer is JSON. Each failure is an ApiError, or an AbortError if the caller gave up.
 
+import { showText } from './keys.js';
+
 const TIMEOUT_MS = 10_000;
 
 // `kind` says what the page does about it:
@@ -37,7 +39,7 @@ async function errorOf(response) {
   } catch {
     // The body is no JSON. The code of the answer says enough.
   }
-  const message = details.message || `The server answered with the HTTP code ${response.status}.`;
+  const message = showText(details.message ?? '') || `The server answered with the HTTP code ${response.status}.`;
   return new ApiError(kindOfError(response.status, details), message, details);
 }
 

@@ -129,6 +129,7 @@ async function start() {
   await connection.start();
   showState();
   tabs.select(wanted);
+  overview.show();
   await lookForBank();
   if (wanted === 'bank') tabs.select('bank');
 }

@@ -208,9 +208,9 @@ export class BankMovements extends Panel {
         hint: ({ time }) => (time ? numbers.exactTime(time) : ''),
       },
       { title: 'kind', text: ({ kind }) => showText(kind) },
+      { title: 'amount', number: true, text: ({ amount }) => numbers.money(amount) },
       { title: 'from', className: 'mono', text: ({ from }) => from },
       { title: 'to', className: 'mono', text: ({ to }) => to },
-      { title: 'amount', number: true, text: ({ amount }) => numbers.money(amount) },
     ],
   });
 

@@ -120,7 +120,8 @@ export class Browser extends Panel {
     const answer = await scanPage({ range }, { limit: asked });
     this.#following = answer.more ? answer.next_from : undefined;
     const fewer = answer.limit < asked ? ` The page has fewer pairs, because the values are long.` : '';
-    const shown = `${numbers.whole(answer.pairs.length)} pairs as of batch ${numbers.whole(answer.boundary)}, ${numbers.time(answer.batch_time_us)}.`;
+    const count = answer.pairs.length === 1 ? '1 pair' : `${numbers.whole(answer.pairs.length)} pairs`;
+    const shown = `${count} as of batch ${numbers.whole(answer.boundary)}, ${numbers.time(answer.batch_time_us)}.`;
     const none = answer.more && answer.pairs.length === 0 ? ' This page has deleted keys only. More may follow.' : '';
     this.#about.textContent = `Page ${this.#starts.length}: ${shown}${fewer}${none}`;
     this.#table.update(answer.pairs);

@@ -126,6 +126,12 @@ function memoryFacts({ now, status }) {
   ];
 }
 
+function checkpointText(now) {
+  const batch = now.value('kilokv_checkpoint_batch');
+  if (batch === 0) return 'none yet';
+  return `batch ${numbers.whole(batch)}, ${numbers.seconds(now.value('kilokv_checkpoint_age_seconds'))} ago`;
+}
+
 function diskFacts({ now, last, status }) {
   const free = now.value('kilokv_disk_free_bytes');
   const size = now.value('kilokv_disk_bytes');
@@ -149,10 +155,7 @@ function diskFacts({ now, last, status }) {
       share: share(since, limit),
       warns: false,
     },
-    {
-      name: 'last checkpoint',
-      text: `batch ${numbers.whole(now.value('kilokv_checkpoint_batch'))}, ${numbers.seconds(now.value('kilokv_checkpoint_age_seconds'))} ago`,
-    },
+    { name: 'last checkpoint', text: checkpointText(now) },
     { name: 'disk', text: `${numbers.bytes(free)} free of ${numbers.bytes(size)}`, share: share(size - free, size) },
   ];
 }

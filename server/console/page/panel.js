@@ -3,12 +3,15 @@
 import { ApiError } from './api.js';
 import { element, replace, setText, uniqueId } from './dom.js';
 
+const WITHOUT_RIGHT_MS = 10_000; // between two looks, until the user has the right
+
 export class Panel {
   #connection;
   #timer;
   #running = false;
   #visible = false;
   #keepsBody;
+  #lacksRight = false;
   #problem = element('p', { className: 'problem', role: 'status', hidden: true });
 
   // `right`: what a user needs for this panel, for the message. `every`: milliseconds between two looks; 0: it looks when
@@ -67,7 +70,8 @@ export class Panel {
     this.#running = true;
     if (this.#visible && this.#connection.state === 'ok') await this.attempt(() => this.refresh());
     this.#running = false;
-    if (this.#visible && this.every > 0) this.#timer = setTimeout(() => this.#loop(), this.every);
+    const wait = this.#lacksRight ? Math.max(this.every, WITHOUT_RIGHT_MS) : this.every;
+    if (this.#visible && this.every > 0) this.#timer = setTimeout(() => this.#loop(), wait);
   }
 
   // Runs what asks the server, and shows its failure. Returns whether it succeeded.
@@ -85,6 +89,7 @@ export class Panel {
 
   showProblem(error) {
     const lacks = error.kind === 'right';
+    this.#lacksRight = lacks;
     const title = lacks ? `This panel needs ${this.right ?? 'a right that you lack'}.` : 'The server refused this.';
     replace(this.#problem, element('strong', {}, title), ' ', element('span', {}, error.message));
     this.#problem.classList.toggle('right', lacks);
@@ -93,6 +98,7 @@ export class Panel {
   }
 
   clearProblem() {
+    this.#lacksRight = false;
     this.#problem.hidden = true;
     this.body.hidden = false;
   }

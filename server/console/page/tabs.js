@@ -31,7 +31,13 @@ export class Tabs {
     const nodes = panels.map(({ node }) => node);
     const view = element(
       'div',
-      { role: 'tabpanel', id: `view-${name}`, 'aria-labelledby': `tab-${name}`, hidden: true, className: `view ${className}` },
+      {
+        role: 'tabpanel',
+        id: `view-${name}`,
+        'aria-labelledby': `tab-${name}`,
+        hidden: true,
+        className: `view ${className}`,
+      },
       nodes,
     );
     this.#views.set(name, { tab, view, panels });

@@ -37,7 +37,7 @@ const OPERANDS = [
   ['batch_time', 'the time of the batch'],
 ];
 const EXPIRIES = [
-  ['keep', 'as the operation says'],
+  ['keep', 'PUT: never, ADD: as before'],
   ['ttl_us', 'after (µs)'],
   ['expires_at_us', 'at (µs since 1970)'],
 ];

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { ConsolePage } from '../support/page.js';
-import { Server, base64 } from '../support/server.js';
+import { Server, base64, until } from '../support/server.js';
 
 const IMAGE = '<img src=x onerror="window.broken = true">';
 const SCRIPT = '<script>window.broken = true</script>';
@@ -23,7 +23,10 @@ before(async () => {
       put('odd/javascript:alert(1)', text('"><svg onload=window.broken=true>')),
       put(text('odd/evil\u202egpj.exe'), text('\u2066isolated\u2069 \u200e\u200f')),
       put(text('odd/line\nbreak\x00\x1b[31m'), text('a\r\nb\tc')),
-      put({ b64: Buffer.concat([Buffer.from('odd/bad'), Buffer.from([0xff, 0xc0, 0x80])]).toString('base64') }, bytes(0, 1, 2, 0xfe)),
+      put(
+        { b64: Buffer.concat([Buffer.from('odd/bad'), Buffer.from([0xff, 0xc0, 0x80])]).toString('base64') },
+        bytes(0, 1, 2, 0xfe),
+      ),
       put('odd/back\\slash', text('\\x00 is text')),
       put(text('odd/日本'), text('ключ')),
       put('odd/number', 1),
@@ -33,7 +36,9 @@ before(async () => {
   // 2^63 - 1 is no number of JavaScript, so its text is put together here.
   server.kilokv('put', 'odd/largest', '9223372036854775807');
   server.kilokv('put', '--', 'odd/least', '-9223372036854775808');
-  server.transaction({ then: Array.from({ length: 120 }, (_, index) => put(`page/${String(index).padStart(3, '0')}`, index)) });
+  server.transaction({
+    then: Array.from({ length: 120 }, (_, index) => put(`page/${String(index).padStart(3, '0')}`, index)),
+  });
   const long = 'x'.repeat(700_000);
   for (let index = 0; index < 6; index += 1) server.transaction({ then: [put(`long/${index}`, text(long))] });
   console_ = await ConsolePage.open(server, { view: 'keys' });
@@ -49,6 +54,9 @@ async function show(prefix, { mode = 'prefix', size = '50' } = {}) {
   await console_.fill('Key or prefix', prefix);
   await console_.choose('Pairs in a page', size);
   await console_.press('Show keys');
+  // Until the rows of the page before have gone.
+  const fits = (row) => (mode === 'from' ? row >= prefix : row.startsWith(prefix));
+  await until(async () => (await rows()).every(fits), `rows of ${prefix}`);
 }
 
 const rows = () => console_.texts('#view-keys tbody tr');
@@ -89,15 +97,22 @@ test('what cannot be seen is escaped', async () => {
 
 test('an expiry is shown', async () => {
   const all = await rows();
-  assert.match(all.find((row) => row.startsWith('odd/short')), /in (59m \d+s|1h 0m)/);
-  assert.match(all.find((row) => row.startsWith('odd/number')), /never/);
+  assert.match(
+    all.find((row) => row.startsWith('odd/short')),
+    /in (59m \d+s|1h 0m)/,
+  );
+  assert.match(
+    all.find((row) => row.startsWith('odd/number')),
+    /never/,
+  );
 });
 
 test('a key with escapes can be asked for as it is shown', async () => {
   await show('odd/bad\\xff\\xc0\\x80', { mode: 'key' });
-  await console_.waitForText('#view-keys', /Page 1: 1 pairs/);
+  await console_.waitForText('#view-keys', /Page 1: 1 pair /);
   assert.match((await rows())[0], /^odd\/bad\\xff\\xc0\\x80/);
-  await show('odd/wrong\\q');
+  await console_.fill('Key or prefix', 'odd/wrong\\q');
+  await console_.press('Show keys');
   await console_.waitForText('#view-keys .fault', 'There is no escape');
 });
 
@@ -133,7 +148,9 @@ test('long values do not stop the page', async () => {
   let seen = 0;
   for (;;) {
     seen += (await rows()).length;
-    const more = await console_.page.$$eval('#view-keys button', (all) => all.some((one) => one.innerText === 'Next page' && !one.disabled));
+    const more = await console_.page.$$eval('#view-keys button', (all) =>
+      all.some((one) => one.innerText === 'Next page' && !one.disabled),
+    );
     if (!more) break;
     const page = await console_.text('#view-keys');
     await console_.press('Next page');

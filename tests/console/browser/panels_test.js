@@ -23,7 +23,11 @@ after(async () => {
 });
 
 const tile = (name) =>
-  console_.page.$$eval('.tiles > div', (tiles, wanted) => tiles.find((one) => one.innerText.startsWith(wanted))?.lastChild.innerText, name);
+  console_.page.$$eval(
+    '.tiles > div',
+    (tiles, wanted) => tiles.find((one) => one.innerText.startsWith(wanted))?.lastChild.innerText,
+    name,
+  );
 
 test('the overview shows the load', async () => {
   await until(async () => /^[1-9]/.test(await tile('transactions/s')), 'transactions per second');
@@ -33,7 +37,14 @@ test('the overview shows the load', async () => {
     await console_.waitForText('.legend', new RegExp(`${legend.replace('.', '\\.')}\\s*[\\d,.]+`));
   }
   const facts = await console_.text('#view-overview .facts');
-  for (const fact of ['strategy', 'runs on', 'batches: ', 'all parts together', 'log since the checkpoint', 'records']) {
+  for (const fact of [
+    'strategy',
+    'runs on',
+    'batches: ',
+    'all parts together',
+    'log since the checkpoint',
+    'records',
+  ]) {
     assert.ok(facts.includes(fact), fact);
   }
   assert.equal(await console_.text('.state'), 'ready');
@@ -41,7 +52,12 @@ test('the overview shows the load', async () => {
 
 test('the charts are drawn', async () => {
   const painted = await console_.page.$$eval('.plot canvas', (canvases) =>
-    canvases.map((canvas) => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte !== 0)),
+    canvases.map((canvas) =>
+      canvas
+        .getContext('2d')
+        .getImageData(0, 0, canvas.width, canvas.height)
+        .data.some((byte) => byte !== 0),
+    ),
   );
   assert.deepEqual(painted, [true, true, true, true]);
 });
@@ -94,7 +110,9 @@ test('pictures, light and dark', async () => {
     for (const name of VIEWS) {
       await console_.view(name);
       await until(async () => (await console_.text(`#view-${name}`)).length > 100, `the view ${name}`);
-      await console_.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+      await console_.page.evaluate(
+        () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+      );
       await console_.screenshot(`${name}-${scheme}`);
     }
   }

@@ -60,7 +60,7 @@ test('a person kills the server of a demo', async () => {
   await console_.waitForText('#view-bank', /total\s+100\.00/);
   // The page offers this on the server of a demo only. So the test lets the page believe that this is one.
   await console_.page.setRequestInterception(true);
-  let killed;
+  let killed = false;
   console_.page.on('request', async (request) => {
     if (request.url().endsWith('/api/session')) {
       try {
@@ -70,8 +70,8 @@ test('a person kills the server of a demo', async () => {
         await request.abort('connectionrefused');
       }
     } else if (request.url().endsWith('/api/demo/kill')) {
-      killed = server.kill();
-      await killed;
+      await server.kill();
+      killed = true;
       await request.abort('connectionreset');
     } else {
       await request.continue();

@@ -59,7 +59,10 @@ test('the guard that failed is marked, with the value that the server saw', asyn
   await console_.waitForText('#view-transaction .result', 'committed');
   await run();
   await console_.waitForText('#view-transaction .result', 'guard failed');
-  const marked = await console_.waitForText(`${GUARDS}.failed`, /The guard 0 was false: alice had the value 30 \(version [\d,]+\)\./);
+  const marked = await console_.waitForText(
+    `${GUARDS}.failed`,
+    /The guard 0 was false: alice had the value 30 \(version [\d,]+\)\./,
+  );
   assert.ok(marked);
   assert.match(await result(), /version\s+none: it wrote nothing/);
   assert.match(await result(), /alice\s+30\s+integer\s+[\d,]+/); // the read of "else"
@@ -121,7 +124,8 @@ test('what the server refuses is shown', async () => {
   await console_.waitForText('#view-transaction .problem', 'The server refused this.');
 });
 
-const WAITING = '{"guards": [{"key": "door", "is": "ge", "value": 1, "when_false": "wait"}], "wait_timeout_ms": 60000, "then": [{"op": "add", "key": "door", "delta": -1}]}';
+const WAITING =
+  '{"guards": [{"key": "door", "is": "ge", "value": 1, "when_false": "wait"}], "wait_timeout_ms": 60000, "then": [{"op": "add", "key": "door", "delta": -1}]}';
 
 test('a transaction waits, and ends when its guard holds', async () => {
   await writeJson(WAITING);

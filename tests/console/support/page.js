@@ -25,7 +25,11 @@ export class ConsolePage {
     self.server = server;
     // The system's user of a test may be root, for which Chromium has no sandbox.
     const args = process.getuid() === 0 ? ['--no-sandbox'] : [];
-    self.browser = await puppeteer.launch({ executablePath: CHROMIUM, headless: true, args: [...args, '--disable-dev-shm-usage'] });
+    self.browser = await puppeteer.launch({
+      executablePath: CHROMIUM,
+      headless: true,
+      args: [...args, '--disable-dev-shm-usage'],
+    });
     self.page = await self.browser.newPage();
     await self.page.setViewport(WIDE);
     self.#watch();
@@ -64,7 +68,9 @@ export class ConsolePage {
 
   // What a person sees of the elements.
   texts(selector) {
-    return this.page.$$eval(selector, (nodes) => nodes.filter((node) => node.checkVisibility()).map((node) => node.innerText));
+    return this.page.$$eval(selector, (nodes) =>
+      nodes.filter((node) => node.checkVisibility()).map((node) => node.innerText),
+    );
   }
 
   async text(selector) {

@@ -85,7 +85,10 @@ test('a point is what happened between two looks', () => {
   assert.equal(point.batchMean, 3);
   assert.equal(point.p50, 0.5);
   const { queued, write, sync, execution, rest } = point;
-  assert.deepEqual({ queued, write, sync, execution, rest }, { queued: 0.125, write: 0.125, sync: 0.125, execution: 0, rest: 0.125 });
+  assert.deepEqual(
+    { queued, write, sync, execution, rest },
+    { queued: 0.125, write: 0.125, sync: 0.125, execution: 0, rest: 0.125 },
+  );
 });
 
 test('a restart is a gap', () => {

@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { endOfPrefix, fromBase64, nextKey, parseBytes, showBytes, showText, showValueBytes, toBase64, toHex } from '../../../server/console/page/keys.js';
+import {
+  endOfPrefix,
+  fromBase64,
+  nextKey,
+  parseBytes,
+  showBytes,
+  showText,
+  showValueBytes,
+  toBase64,
+  toHex,
+} from '../../../server/console/page/keys.js';
 
 const utf8 = (text) => new TextEncoder().encode(text);
 const show = (text) => showBytes(utf8(text)).text;
@@ -26,8 +36,11 @@ test('characters that change the direction of text are escaped', () => {
 });
 
 test('other invisible characters are escaped', () => {
-  const invisible = [0xa0, 0xad, 0x180e, 0x200b, 0x200c, 0x200d, 0x2028, 0x2029, 0x2060, 0x3000, 0xfeff, 0xe000, 0xfff9];
-  for (const code of invisible) assert.equal(show(String.fromCodePoint(code)), `\\u${code.toString(16).padStart(4, '0')}`);
+  const invisible = [
+    0xa0, 0xad, 0x180e, 0x200b, 0x200c, 0x200d, 0x2028, 0x2029, 0x2060, 0x3000, 0xfeff, 0xe000, 0xfff9,
+  ];
+  for (const code of invisible)
+    assert.equal(show(String.fromCodePoint(code)), `\\u${code.toString(16).padStart(4, '0')}`);
   assert.equal(show('\u{e0041}'), '\\u{e0041}');
 });
 
@@ -48,12 +61,14 @@ test('what is shown can be read back', () => {
   const samples = [bytes(), utf8('plain'), utf8('\\x00 \\\\'), utf8('\u202e\u{e0041}😀'), bytes(...Array(256).keys())];
   let seed = 1;
   const random = () => (seed = (seed * 1103515245 + 12345) % 2147483648) >> 16;
-  for (let count = 0; count < 500; count += 1) samples.push(Uint8Array.from({ length: random() % 40 }, () => random() & 255));
+  for (let count = 0; count < 500; count += 1)
+    samples.push(Uint8Array.from({ length: random() % 40 }, () => random() & 255));
   for (const sample of samples) assert.deepEqual(parseBytes(showBytes(sample).text), sample);
 });
 
 test('wrong escapes are refused', () => {
-  for (const text of ['\\', '\\n', '\\x0', '\\u12', '\\u{110000}', '\\u{}']) assert.throws(() => parseBytes(text), /no escape/);
+  for (const text of ['\\', '\\n', '\\x0', '\\u12', '\\u{110000}', '\\u{}'])
+    assert.throws(() => parseBytes(text), /no escape/);
 });
 
 test('values that are not text are shown as hexadecimal digits', () => {

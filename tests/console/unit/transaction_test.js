@@ -33,7 +33,12 @@ test('guards become messages', () => {
     { kind: 'GUARD_KIND_EQUAL', on_false: 'ON_FALSE_FAIL', other_key: 'Yg==', key: '/w==' },
     { kind: 'GUARD_KIND_VERSION_EQUAL', on_false: 'ON_FALSE_FAIL', version: '7', key: 'YQ==' },
     { kind: 'GUARD_KIND_BYTES_EQUAL', on_false: 'ON_FALSE_FAIL', bytes: 'eA==', key: 'YQ==' },
-    { kind: 'GUARD_KIND_RANGE_UNCHANGED', on_false: 'ON_FALSE_FAIL', version: '9', range: { from: 'YQ==', to: 'Yg==' } },
+    {
+      kind: 'GUARD_KIND_RANGE_UNCHANGED',
+      on_false: 'ON_FALSE_FAIL',
+      version: '9',
+      range: { from: 'YQ==', to: 'Yg==' },
+    },
     { kind: 'GUARD_KIND_TIME_BEFORE', on_false: 'ON_FALSE_FAIL', time_us: '5' },
     { kind: 'GUARD_KIND_TIME_AFTER', on_false: 'ON_FALSE_FAIL', key: 'dA==' },
     { kind: 'GUARD_KIND_EXISTS', on_false: 'ON_FALSE_FAIL', key: 'YQ==' },
@@ -41,7 +46,8 @@ test('guards become messages', () => {
 });
 
 test('operations and options become messages', () => {
-  const { then, ...rest } = message(`{"precedence": 3, "wait_timeout_ms": 1.5, "expire_runs_else": true, "else": [{"op": "delete", "key": "a"}], "then": [
+  const { then, ...rest } =
+    message(`{"precedence": 3, "wait_timeout_ms": 1.5, "expire_runs_else": true, "else": [{"op": "delete", "key": "a"}], "then": [
     {"op": "get", "key": "a"},
     {"op": "put", "key": "a", "value": {"get": 0, "negate": true}, "ttl_us": 5},
     {"op": "put", "key": "a", "value": {"commit_version": true}},
@@ -56,7 +62,13 @@ test('operations and options become messages', () => {
     { kind: 'OPERATION_KIND_RANGE_GET_REVERSE', range: { from: '', to: '' }, limit: 10 },
     { kind: 'OPERATION_KIND_DELETE_RANGE', range: { from: 'YQ==', to: 'Yg==' }, limit: 1 },
   ]);
-  const options = { guards: [], else: [{ kind: 'OPERATION_KIND_DELETE', key: 'YQ==' }], precedence: 3, wait_timeout_us: '1500', expire_runs_else: true };
+  const options = {
+    guards: [],
+    else: [{ kind: 'OPERATION_KIND_DELETE', key: 'YQ==' }],
+    precedence: 3,
+    wait_timeout_us: '1500',
+    expire_runs_else: true,
+  };
   assert.deepEqual(rest, options);
 });
 
