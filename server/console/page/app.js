@@ -102,10 +102,10 @@ async function lookForBank() {
 }
 
 function showState() {
-  const loggedOut = connection.state === 'login';
-  login.hidden = !loggedOut;
-  tabs.list.hidden = loggedOut;
-  tabs.content.hidden = loggedOut;
+  const { state } = connection;
+  login.hidden = state !== 'login';
+  tabs.list.hidden = state === 'login' || state === 'starting';
+  tabs.content.hidden = tabs.list.hidden;
 }
 
 async function start() {
@@ -126,10 +126,10 @@ async function start() {
   tabs.content.tabIndex = -1;
   document.body.append(skip, header(), banner.node, tabs.list, login.node, tabs.content);
   connection.addEventListener('change', showState);
-  await connection.start();
   showState();
   tabs.select(wanted);
   overview.show();
+  await connection.start();
   await lookForBank();
   if (wanted === 'bank') tabs.select('bank');
 }

@@ -2,16 +2,18 @@
 import * as api from './api.js';
 import { confirm } from './dialog.js';
 import { element, labelled, select, setText } from './dom.js';
+import { callForFewer } from './fewer.js';
 import { endOfPrefix, fromBase64, parseBytes, showBytes, showText, toBase64 } from './keys.js';
 import * as numbers from './numbers.js';
 import { Panel } from './panel.js';
-import { scanPage } from './scan.js';
 import { Table } from './table.js';
 
 const ACCOUNTS = 'bank/account/';
 const ENTRIES = 'bank/entry/';
-const PAGE = 2000;
-const MOST_PAGES = 10;
+const PAGE = 400;
+const MOST_PAGES = 25;
+const PAGES_A_SECOND = 4; // a bank with more is looked at less often
+const SECOND_MS = 1000;
 const MOST_ROWS = 40;
 const WATCHED_ACCOUNTS = 24; // those that changed last: their statements are read
 const MOVEMENTS = 40;
@@ -30,27 +32,23 @@ export async function hasBank() {
 // All accounts at one batch boundary. `complete`: there are no more than the page reads.
 async function readAccounts() {
   const range = rangeOfPrefix(ACCOUNTS);
-  let page = await scanPage({ range, keep_boundary: true }, { limit: PAGE });
-  const pairs = [...page.pairs];
-  const { boundary } = page;
-  for (let pages = 1; page.more && pages < MOST_PAGES; pages += 1) {
-    const request = {
-      range: { ...range, from: page.next_from },
-      boundary,
-      reader: page.reader,
-      keep_boundary: pages + 1 < MOST_PAGES,
-    };
-    page = await scanPage(request, { limit: PAGE });
-    pairs.push(...page.pairs);
+  let { answer, limit } = await callForFewer('Scan', { range, keep_boundary: true }, PAGE);
+  const pairs = [...answer.pairs];
+  const { boundary } = answer;
+  let pages = 1;
+  for (; answer.more && pages < MOST_PAGES; pages += 1) {
+    const { next_from: from, reader } = answer;
+    const request = { range: { ...range, from }, boundary, reader, keep_boundary: pages + 1 < MOST_PAGES };
+    ({ answer, limit } = await callForFewer('Scan', request, limit));
+    pairs.push(...answer.pairs);
   }
-  const accounts = pairs
-    .filter(({ value }) => value?.integer !== undefined)
-    .map(({ key, value, version }) => ({
-      name: showBytes(fromBase64(key).slice(ACCOUNTS.length)).text,
-      cents: BigInt(value.integer),
-      version: BigInt(version),
-    }));
-  return { accounts, boundary, complete: !page.more };
+  return { accounts: pairs.map(accountOf).filter(Boolean), boundary, pages, complete: !answer.more };
+}
+
+function accountOf({ key, value, version }) {
+  if (value?.integer === undefined) return undefined;
+  const name = showBytes(fromBase64(key).slice(ACCOUNTS.length)).text;
+  return { name, cents: BigInt(value.integer), version: BigInt(version) };
 }
 
 const ORDERS = {
@@ -133,8 +131,9 @@ export class BankAccounts extends Panel {
   }
 
   async refresh() {
-    const { accounts, boundary, complete } = await readAccounts();
+    const { accounts, boundary, pages, complete } = await readAccounts();
     this.accounts = accounts;
+    this.every = SECOND_MS * Math.ceil(pages / PAGES_A_SECOND);
     const total = accounts.reduce((sum, { cents }) => sum + cents, 0n);
     const lowest = accounts.reduce(
       (least, { cents }) => (least === undefined || cents < least ? cents : least),

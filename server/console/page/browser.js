@@ -1,9 +1,9 @@
 // Role: the key browser: pages of keys with their values, by prefix, from a key on, or one key.
 import { element, labelled, replace, select } from './dom.js';
+import { callForFewer } from './fewer.js';
 import { endOfPrefix, nextKey, parseBytes, showKey, toBase64 } from './keys.js';
 import * as numbers from './numbers.js';
 import { Panel } from './panel.js';
-import { scanPage } from './scan.js';
 import { putKey } from './shown_key.js';
 import { shownValue, typeOfValue } from './shown_value.js';
 import { Table } from './table.js';
@@ -117,9 +117,9 @@ export class Browser extends Panel {
   async #read() {
     const range = { from: this.#starts.at(-1), to: toBase64(this.#range.to) };
     const asked = Number(this.#size.value);
-    const answer = await scanPage({ range }, { limit: asked });
+    const { answer, limit } = await callForFewer('Scan', { range }, asked);
     this.#following = answer.more ? answer.next_from : undefined;
-    const fewer = answer.limit < asked ? ` The page has fewer pairs, because the values are long.` : '';
+    const fewer = limit < asked ? ` The page has fewer pairs, because the values are long.` : '';
     const count = answer.pairs.length === 1 ? '1 pair' : `${numbers.whole(answer.pairs.length)} pairs`;
     const shown = `${count} as of batch ${numbers.whole(answer.boundary)}, ${numbers.time(answer.batch_time_us)}.`;
     const none = answer.more && answer.pairs.length === 0 ? ' This page has deleted keys only. More may follow.' : '';

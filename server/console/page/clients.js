@@ -1,5 +1,5 @@
 // Role: who uses the server: the open sessions and the open connections.
-import * as api from './api.js';
+import { callForFewer } from './fewer.js';
 import { showText } from './keys.js';
 import * as numbers from './numbers.js';
 import { Panel } from './panel.js';
@@ -29,7 +29,7 @@ class List extends Panel {
   }
 
   async refresh() {
-    const answer = await api.call(this.#method, { limit: LIMIT });
+    const { answer } = await callForFewer(this.#method, {}, LIMIT);
     const list = answer[this.#field];
     this.setCount(countOf(list.length, answer.count));
     this.#table.update(list);

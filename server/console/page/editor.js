@@ -266,6 +266,12 @@ export class Editor extends Panel {
       return;
     }
     if (!(error instanceof ApiError)) throw error;
+    const ran = error.details.reason?.endsWith('ANSWER_TOO_LARGE');
+    if (ran) {
+      const text = 'The transaction has run, but what it read is too large for this page. Read less at a time.';
+      replace(this.#result, element('p', { className: 'problem' }, text));
+      return;
+    }
     const unknown =
       error.kind === 'unreachable' &&
       element('p', { className: 'problem' }, 'No answer came. The transaction may have run, or not.');

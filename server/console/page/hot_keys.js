@@ -1,6 +1,6 @@
 // Role: the keys that are used most, one list for each use.
-import * as api from './api.js';
 import { element, select, setText } from './dom.js';
+import { callForFewer } from './fewer.js';
 import { putKey, textOfShownKey } from './shown_key.js';
 import * as numbers from './numbers.js';
 import { Meter } from './meter.js';
@@ -100,7 +100,7 @@ export class HotKeys extends Panel {
   }
 
   async refresh() {
-    const answer = await api.call('ListHotKeys', { limit: Number(this.#limit.value) });
+    const { answer } = await callForFewer('ListHotKeys', {}, Number(this.#limit.value));
     const sampled = Number(answer.sampled_one_in ?? 1);
     this.setCount(sampled > 1 ? `sample: one transaction of ${numbers.whole(sampled)}` : '');
     for (const [use, list] of this.#lists) list.update(answer.uses.find((one) => one.use === use));

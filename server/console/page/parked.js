@@ -2,6 +2,7 @@
 import * as api from './api.js';
 import { confirm } from './dialog.js';
 import { element } from './dom.js';
+import { callForFewer } from './fewer.js';
 import { fromBase64, showKey, showText, toHex } from './keys.js';
 import * as numbers from './numbers.js';
 import { Panel } from './panel.js';
@@ -60,7 +61,8 @@ export class Parked extends Panel {
   }
 
   async refresh() {
-    const { parked, more } = await api.call('ListParked', { limit: LIMIT });
+    const { answer } = await callForFewer('ListParked', {}, LIMIT);
+    const { parked, more } = answer;
     this.setCount(`${numbers.whole(parked.length)}${more ? ' or more: the first are shown' : ''}`);
     this.#table.update(parked);
   }

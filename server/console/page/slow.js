@@ -1,6 +1,6 @@
 // Role: transactions that took long, and the stage that took most of their time.
-import * as api from './api.js';
 import { element, setText } from './dom.js';
+import { callForFewer } from './fewer.js';
 import { showText } from './keys.js';
 import * as numbers from './numbers.js';
 import { Panel } from './panel.js';
@@ -55,7 +55,8 @@ export class Slow extends Panel {
   }
 
   async refresh() {
-    const { transactions, counts, threshold_us: threshold } = await api.call('ListSlow', { limit: LIMIT });
+    const { answer } = await callForFewer('ListSlow', {}, LIMIT);
+    const { transactions, counts, threshold_us: threshold } = answer;
     this.setCount(`${numbers.duration(threshold)} or longer, the latest first`);
     this.#count(counts);
     this.#table.update(transactions);

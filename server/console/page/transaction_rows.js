@@ -37,7 +37,7 @@ const OPERANDS = [
   ['batch_time', 'the time of the batch'],
 ];
 const EXPIRIES = [
-  ['keep', 'PUT: never, ADD: as before'],
+  ['keep', 'not set'],
   ['ttl_us', 'after (µs)'],
   ['expires_at_us', 'at (µs since 1970)'],
 ];
