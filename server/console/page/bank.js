@@ -93,7 +93,7 @@ export class BankAccounts extends Panel {
     empty: 'No account has this name.',
     keyOf: ({ name }) => name,
     columns: [
-      { title: 'account', className: 'mono', text: ({ name }) => name },
+      { title: 'account', className: 'mono wraps', text: ({ name }) => name },
       {
         title: 'balance',
         number: true,
@@ -208,8 +208,8 @@ export class BankMovements extends Panel {
       },
       { title: 'kind', text: ({ kind }) => showText(kind) },
       { title: 'amount', number: true, text: ({ amount }) => numbers.money(amount) },
-      { title: 'from', className: 'mono', text: ({ from }) => from },
-      { title: 'to', className: 'mono', text: ({ to }) => to },
+      { title: 'from', className: 'mono wraps', text: ({ from }) => from },
+      { title: 'to', className: 'mono wraps', text: ({ to }) => to },
     ],
   });
 

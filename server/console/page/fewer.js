@@ -4,7 +4,7 @@ import { ApiError } from './api.js';
 
 // The answer, and `limit`: for how many it asked at last.
 export async function callForFewer(method, request, limit) {
-  for (let asked = limit; ; asked = Math.max(1, Math.floor(asked / 4))) {
+  for (let asked = limit; ; asked = Math.max(1, Math.floor(asked / 2))) {
     try {
       return { answer: await api.call(method, { ...request, limit: asked }), limit: asked };
     } catch (error) {

@@ -9,7 +9,7 @@ let server;
 let console_;
 
 before(async () => {
-  server = await Server.start();
+  server = await Server.start(['--console-kill', 'on']);
   server.transaction({ then: [{ op: 'put', key: 'bank/account/alice', value: 10000 }] });
   console_ = await ConsolePage.open(server);
   await console_.waitForText('.tiles', /records\s+1/);
@@ -58,35 +58,30 @@ test('a transaction whose answer was lost is said to be unknown', async () => {
 test('a person kills the server of a demo', async () => {
   await console_.view('bank');
   await console_.waitForText('#view-bank', /total\s+100\.00/);
-  // The page offers this on the server of a demo only. So the test lets the page believe that this is one.
-  await console_.page.setRequestInterception(true);
-  let killed = false;
-  console_.page.on('request', async (request) => {
-    if (request.url().endsWith('/api/session')) {
-      try {
-        const session = await (await fetch(request.url())).json();
-        await request.respond({ contentType: 'application/json', body: JSON.stringify({ ...session, demo: true }) });
-      } catch {
-        await request.abort('connectionrefused');
-      }
-    } else if (request.url().endsWith('/api/demo/kill')) {
-      await server.kill();
-      killed = true;
-      await request.abort('connectionreset');
-    } else {
-      await request.continue();
-    }
-  });
-  await console_.page.reload();
-  await console_.view('bank');
-  await console_.waitForText('#view-bank', /total\s+100\.00/);
   await goesAndComesBack(async () => {
     await console_.press('Kill the server', '#view-bank');
     await console_.waitForText('dialog', 'Kill the server?');
+    await console_.press('Go back', 'dialog');
+    await console_.press('Kill the server', '#view-bank');
     await console_.press('Kill the server', 'dialog');
-    await until(() => killed, 'the kill');
+    await server.end();
   });
   await console_.waitForText('#view-bank', /total\s+100\.00/);
+});
+
+test('a server that recovers is said to', async () => {
+  const error = { code: 'UNAVAILABLE', reason: 'RECOVERING', message: 'the server recovers' };
+  const recovers = async (request) => {
+    if (!request.url().includes('/console/api/call/')) return request.continue();
+    return request.respond({ status: 503, contentType: 'application/json', body: JSON.stringify({ error }) });
+  };
+  console_.page.on('request', recovers);
+  await console_.page.setRequestInterception(true);
+  await console_.waitForText('.banner', 'The server is not ready: the server recovers');
+  await console_.waitForText('.state', 'not ready');
+  console_.page.off('request', recovers);
+  await console_.page.setRequestInterception(false);
+  await console_.waitForText('.banner', 'The server is back.');
 });
 
 test('nothing went wrong in the page', () => assert.deepEqual(console_.problems, []));

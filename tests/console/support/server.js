@@ -86,6 +86,11 @@ export class Server {
     await ended(this.#process);
   }
 
+  // Waits until the process has ended by itself.
+  end() {
+    return ended(this.#process);
+  }
+
   async remove() {
     for (const client of this.#clients) client.kill('SIGKILL');
     await this.kill();
