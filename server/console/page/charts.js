@@ -8,7 +8,15 @@ const LEAST_SECONDS = 60;
 const HEIGHT = 190;
 const cursor = { sync: { key: 'time' }, y: false, points: { size: 6 }, drag: { x: false, y: false } };
 
-const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// The canvas knows no variables of CSS, so an element that nobody sees tells their colours.
+const probe = element('span', { hidden: true });
+
+function variable(name) {
+  if (!probe.isConnected) document.body.append(probe);
+  probe.style.color = `var(${name})`;
+  return getComputedStyle(probe).color;
+}
+
 const color = (index) => () => variable(`--series-${index}`);
 const two = (value) => String(value).padStart(2, '0');
 
@@ -87,7 +95,7 @@ export class Chart {
       height: HEIGHT,
       cursor,
       legend: { show: false },
-      padding: [8, 8, 0, 0],
+      padding: [8, 26, 0, 0],
       scales: { x: { time: true, range: (_, least, most) => this.#window(least, most) }, y: this.#scale() },
       axes: [
         { ...line, font, size: 28, space: 70, values: (_, splits) => splits.map(clock) },

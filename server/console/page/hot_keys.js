@@ -63,7 +63,7 @@ class UseList {
     setText(this.#total, all > 0 ? `${numbers.rate(all)}/s of all keys` : '');
     this.#table.update(shown);
     const left = keys.length - shown.length;
-    setText(this.#left, left > 0 ? `${left} keys are left out, because most of their rate is uncertain.` : '');
+    setText(this.#left, left > 0 ? `Left out, because most of their rate is uncertain: ${left}` : '');
   }
 }
 

@@ -117,7 +117,7 @@ export class GuardRow extends Row {
   #to = input();
   #against = select(
     [
-      ['constant', 'a number or time'],
+      ['constant', 'a constant'],
       ['key', 'another key'],
     ],
     'constant',
@@ -125,8 +125,8 @@ export class GuardRow extends Row {
   #value = input();
   #whenFalse = select(
     [
-      ['fail', 'fail: run "else"'],
-      ['wait', 'wait on the server'],
+      ['fail', 'fail'],
+      ['wait', 'wait'],
     ],
     'fail',
   );

@@ -13,9 +13,11 @@ const programs = process.env.KILOKV_BIN_DIR ?? join(root, 'build/release/bin');
 
 export const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
+export const SLOWER = process.env.KILOKV_SANITIZED ? 6 : 1; // every time that a test waits at most
+
 // Polls until the condition is true.
 export async function until(condition, what, seconds = 30) {
-  const end = Date.now() + seconds * 1000;
+  const end = Date.now() + seconds * 1000 * SLOWER;
   for (;;) {
     const value = await condition();
     if (value) return value;
