@@ -41,14 +41,14 @@ export class Chart {
   #plot;
   #times = [];
   #log;
+  #axis;
 
   // A series is {name, label, color (1 to 6)}: `name` is the field of a point.
-  constructor({ title, note, series, format, axis, stacked = false, log = false, summary }) {
+  constructor({ title, note, series, format, axis, stacked = false, log = false }) {
     this.#series = series;
     this.#stacked = stacked;
     this.#format = format;
     this.#log = log;
-    this.summary = summary;
     const id = uniqueId('chart');
     this.canvas = element('div', { className: 'plot', role: 'img', 'aria-labelledby': id });
     this.node = element(
@@ -60,11 +60,8 @@ export class Chart {
       this.#legend(),
     );
     this.#axis = axis ?? format;
-    this.#observer = new ResizeObserver(() => this.#resize());
-    this.#observer.observe(this.canvas);
+    new ResizeObserver(() => this.#resize()).observe(this.canvas);
   }
-  #axis;
-  #observer;
 
   #legend() {
     const items = this.#series.map(({ label, color: index }) => {
