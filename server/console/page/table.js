@@ -72,8 +72,4 @@ export class Table {
     this.frame.hidden = seen.size === 0;
     this.#empty.hidden = seen.size !== 0;
   }
-
-  setEmpty(text) {
-    setText(this.#empty, text);
-  }
 }

@@ -45,10 +45,6 @@ export class Tabs {
     this.content.append(view);
   }
 
-  get current() {
-    return this.#current;
-  }
-
   select(name) {
     if (!this.#views.has(name) || this.#views.get(name).tab.hidden) name = this.#views.keys().next().value;
     if (name === this.#current) return;
