@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that KiloKV needs and, for the checks, the npm packages of client/node. Ends at once if
-# all of them are installed.
+# Installs the Debian 12 packages that KiloKV needs, the npm packages of server/console and, for the checks, those of
+# client/node and tests/console. Ends at once if all of them are installed.
 #
 #   deploy/install-deps.sh          to build, test and check
 #   deploy/install-deps.sh build    to build only
@@ -20,10 +20,11 @@ package_packages=(dpkg-dev file)
 check_packages=(
   clang-format clang-tidy clang libclang-rt-14-dev strace procps spin curl openssl prometheus systemd lintian python3-yaml
   python3-grpcio python3-protobuf python3-numpy python3-setuptools python3-wheel python3-pip python3-venv mypy
+  chromium
 )
-# Node may also come from elsewhere.
+# Node may also come from elsewhere. npm brings the charts of the console, so the build needs it.
 if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-  check_packages+=(nodejs npm)
+  build_packages+=(nodejs npm)
 fi
 # For the tests with the label packages alone.
 system_packages=(debootstrap systemd-container)
@@ -45,12 +46,17 @@ if ! command -v dpkg-query >/dev/null; then
   exit 1
 fi
 
-# What the Node client needs, as client/node/package-lock.json says.
+# What the console, and for the checks the Node client and the tests of the console need, as the package-lock.json of each
+# says.
 install_node_packages() {
-  [ "$mode" = all ] || return 0
-  local folder
-  folder=$(dirname "$0")/../client/node
-  npm ls --prefix "$folder" >/dev/null 2>&1 || npm ci --prefix "$folder" --no-audit --no-fund </dev/null
+  local folder folders=(server/console)
+  if [ "$mode" = all ]; then
+    folders+=(client/node tests/console)
+  fi
+  for folder in "${folders[@]}"; do
+    folder=$(dirname "$0")/../$folder
+    npm ls --prefix "$folder" >/dev/null 2>&1 || npm ci --prefix "$folder" --no-audit --no-fund </dev/null
+  done
 }
 
 installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' 2>/dev/null | sed -n 's/ installed$//p')

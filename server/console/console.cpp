@@ -195,17 +195,18 @@ Status Console::check_origin(const PageRequest& request) const {
   const std::string name(host_name(request.host));
   const bool is_own = name == "localhost" || name == options_.listen_host || is_address(name);
   if (!service_->logins().required() && !is_own) {
-    return {StatusCode::permission_denied, ErrorReason::not_allowed,
-            "this server has no logins. So the console is shown only at an address, at localhost, or at the host of "
-            "--http-listen, and not at another name"};
+    return refused(
+        ErrorReason::not_allowed,
+        "this server has no logins. So the console is shown only at an address, at localhost, or at the host "
+        "of --http-listen, and not at another name");
   }
   if (request.method != "POST") return {};
   // A proxy that ends TLS may be before a server without TLS.
   const bool is_https = request.origin == "https://" + request.host;
   const bool is_http = !options_.has_tls && request.origin == "http://" + request.host;
   if (!is_https && !is_http) {
-    return {StatusCode::permission_denied, ErrorReason::not_allowed,
-            "the header Origin is not that of the console: another page must not use it"};
+    return refused(ErrorReason::not_allowed,
+                   "the header Origin is not that of the console: another page must not use it");
   }
   const std::string_view type = std::string_view(request.content_type).substr(0, request.content_type.find(';'));
   if (type != kJsonType) {

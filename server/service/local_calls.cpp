@@ -70,10 +70,11 @@ std::string error_of(StatusCode code, const std::string& message, const v1::Erro
 LocalCalls::Answer refusal(const Status& status) { return {status.code(), error_json(status)}; }
 
 LocalCalls::Answer too_large(std::size_t bytes, std::size_t bytes_max) {
-  return refusal(Status::exhausted(ErrorReason::answer_too_large,
-                                   {"", std::to_string(bytes_max) + " bytes of an answer that the console shows",
-                                    std::to_string(bytes) + " bytes", ""},
-                                   0));
+  return refusal(Status::invalid({.field = "the answer",
+                                  .limit = std::to_string(bytes_max) + " bytes in the console",
+                                  .actual = std::to_string(bytes) + " bytes",
+                                  .setting = ""})
+                     .because(ErrorReason::answer_too_large));
 }
 
 }  // namespace
@@ -128,9 +129,9 @@ void LocalCalls::begin(const Call& call, Done done) {
     const std::lock_guard lock(mutex_);
     if (closed_) return flight->done(refusal(Status(StatusCode::unavailable, ErrorReason::draining, "draining")));
     if (open_.size() >= kOpenCallsMax) {
-      return flight->done(refusal(Status::exhausted(
-          ErrorReason::calls_full, {"", std::to_string(kOpenCallsMax) + " open calls of the console", "one more", ""},
-          1000000)));
+      return flight->done(refusal(
+          Status::exhausted(ErrorReason::calls_full,
+                            {"open calls of the console", std::to_string(kOpenCallsMax), "one more", ""}, 1000000)));
     }
     open_.insert(flight);
   }

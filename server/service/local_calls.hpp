@@ -55,7 +55,7 @@ class LocalCalls {
   LocalCalls& operator=(const LocalCalls&) = delete;
 
   // Calls `done` once, from any thread, also before it returns. An answer of more than kResponseBytesMax, or of more
-  // than kJsonBytesMax as JSON, is an error: RESOURCE_EXHAUSTED. So is a call beyond kOpenCallsMax.
+  // than kJsonBytesMax as JSON, is INVALID_ARGUMENT, and a call beyond kOpenCallsMax.
   void begin(const Call& call, Done done);
   // Cancels all calls, and waits for their ends. From here on, every call is UNAVAILABLE.
   void close();

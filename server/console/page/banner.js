@@ -1,0 +1,47 @@
+// Role: says above everything else that the server does not answer, and that it is back.
+import { element, setText } from './dom.js';
+
+const BACK_MS = 5000;
+
+const secondsSince = (time) => ((Date.now() - time) / 1000).toFixed(1);
+
+export class Banner {
+  #connection;
+  #timer;
+  #text = element('span');
+  #wasDown = false;
+
+  constructor(connection) {
+    this.#connection = connection;
+    this.node = element('div', { className: 'banner', role: 'status', hidden: true }, this.#text);
+    connection.addEventListener('change', () => this.#changed());
+  }
+
+  #changed() {
+    const { state } = this.#connection;
+    clearInterval(this.#timer);
+    const down = state === 'unreachable' || state === 'away';
+    if (down) {
+      this.#wasDown = true;
+      this.#show('down');
+      this.#tick();
+      this.#timer = setInterval(() => this.#tick(), 500);
+    } else if (this.#wasDown) {
+      this.#wasDown = false;
+      this.#show('back');
+      setText(this.#text, `The server is back. It was away for ${secondsSince(this.#connection.downSince)} s.`);
+      this.#timer = setTimeout(() => (this.node.hidden = true), BACK_MS);
+    }
+  }
+
+  #show(kind) {
+    this.node.hidden = false;
+    this.node.dataset.kind = kind;
+  }
+
+  #tick() {
+    const { state, reason, downSince } = this.#connection;
+    const what = state === 'away' ? `The server is not ready: ${reason}` : 'The server does not answer.';
+    setText(this.#text, `${what} Trying again, for ${secondsSince(downSince)} s so far. What you see is old.`);
+  }
+}
