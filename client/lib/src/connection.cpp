@@ -52,8 +52,7 @@ bool nothing_listens(const grpc::Status& status) {
 std::string explain(const std::string& message, const std::string& endpoint) {
   if (contains(message, "Connection refused")) return "nothing listens at " + endpoint + ": the connection is refused";
   if (contains_any(message, {"DNS resolution", "name resolution"})) {
-    return "the host of " + endpoint + " cannot be resolved: check its name" +
-           (contains(endpoint, "://") ? "; an endpoint is HOST:PORT, without http://" : "");
+    return "the host of " + endpoint + " cannot be resolved: check its name";
   }
   if (contains_any(message, {"http1", "HTTP/2", "Trying to connect", "settings frame", "http2 header"})) {
     return "something at " + endpoint + " answers, but does not speak gRPC: is the port wrong, or does it use TLS?";
