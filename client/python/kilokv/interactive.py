@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any, Callable, List, Optional, Sequence, TypeVar
 
 from kilokv._core.interactive import Conflicts, InteractiveCore
@@ -11,7 +12,7 @@ from kilokv._core.session import SessionCore
 from kilokv.connection import Connection
 from kilokv.errors import ConflictError
 from kilokv.results import Pair
-from kilokv.values import KeyLike, Value, to_integer, to_key, to_range
+from kilokv.values import KeyLike, Value, to_range
 
 T = TypeVar("T")
 ATTEMPTS_MAX = 100  # tries of run()
@@ -36,7 +37,7 @@ class Interactive:
 
     def get_many(self, keys: Sequence[KeyLike]) -> List[Value]:
         """The values of many keys, in few calls. Each call reads its keys as of one moment."""
-        return self._connection.drive(self._core.get_many([to_key(key) for key in keys]))
+        return self._connection.drive(self._core.get_many(keys))
 
     def scan(self, start: KeyLike = b"", end: KeyLike = b"", *, prefix: Optional[KeyLike] = None) -> List[Pair]:
         """All pairs of [start, end) or of a prefix, in key order. Own writes have the version None."""
@@ -48,13 +49,15 @@ class Interactive:
         commit."""
         return self._connection.drive(self._core.scan_reverse(*to_range(start, end, prefix), limit))
 
-    def put(self, key: KeyLike, value: "int | bytes") -> None:
-        """Buffers a write."""
-        self._core.write(to_key(key), value if isinstance(value, bytes) else to_integer(value))
+    def put(self, key: KeyLike, value: "int | bytes", *, ttl: Optional[float] = None,
+            expires_at_us: Optional[int] = None) -> None:
+        """Buffers a write. The key expires `ttl` seconds after the commit, or at `expires_at_us`, microseconds since the
+        Unix epoch; neither: never."""
+        self._core.put(key, value, ttl, expires_at_us)
 
     def delete(self, key: KeyLike) -> None:
         """Buffers a delete."""
-        self._core.write(to_key(key), None)
+        self._core.delete(key)
 
     def commit(self) -> Optional[int]:
         """Ends the transaction. Returns the commit version; None: it wrote nothing. Raises ConflictError if something
@@ -82,11 +85,14 @@ class Interactive:
 def run(connection: Connection, caller: Caller, begin: Callable[[], Interactive], function: Callable[[Interactive], T],
         attempts_max: int) -> T:
     """The loop of Session.run() and Client.run()."""
-    conflicts = Conflicts(caller.options, attempts_max)
+    conflicts = Conflicts(caller.options, function, attempts_max)
     while True:
         try:
             with begin() as transaction:
                 answer = function(transaction)
+                if inspect.iscoroutine(answer):
+                    answer.close()
+                    raise TypeError("the function of run() must not be async: kilokv.aio.Client runs async functions")
             return answer
         except ConflictError as conflict:
             connection.drive(conflicts.pause(conflict))

@@ -109,12 +109,13 @@ class Session:
 
     def execute_columns(self, columns: "Columns", *, timeout: Optional[float] = None) -> "ColumnResults":
         """Sends many transactions of one kind as one request (columns.py)."""
-        return self._send(columns.sending(), timeout)
+        return self._send(requests.of_columns(columns), timeout)
 
     def submit(self, transaction: Transaction, *, timeout: Optional[float] = None) -> Pending[Result]:
         """Sends a transaction in a thread of its own, and returns at once. For one that waits, and may be cancelled."""
+        sending = requests.One(transaction)
         begun = self.core.begin()
-        steps = self.core.send(begun, requests.One(transaction), timeout)
+        steps = self.core.send(begun, sending, timeout)
         return Pending(self, begun[0], lambda: self.connection.drive(steps))
 
     def resume(self, number: int, transaction: Transaction, *, timeout: Optional[float] = None) -> Result:
@@ -191,7 +192,8 @@ class Session:
         self.close()
 
     def _send(self, sending: requests.Sending[T], timeout: Optional[float], traceparent: Optional[str] = None) -> T:
-        return self.connection.drive(self.core.send(self.core.begin(), sending, timeout, trace_metadata(traceparent)))
+        metadata = trace_metadata(traceparent)
+        return self.connection.drive(self.core.send(self.core.begin(), sending, timeout, metadata))
 
     def _renew(self) -> None:
         self.connection.drive(self.core.renew_until_ended(), self._stopped)

@@ -77,12 +77,13 @@ class Session:
 
     async def execute_columns(self, columns: "Columns", *, timeout: Optional[float] = None) -> "ColumnResults":
         """Sends many transactions of one kind as one request."""
-        return await self._send(columns.sending(), timeout)
+        return await self._send(requests.of_columns(columns), timeout)
 
     def submit(self, transaction: Transaction, *, timeout: Optional[float] = None) -> Pending[Result]:
         """Sends a transaction in a task of its own, and returns at once. For one that waits, and may be cancelled."""
+        sending = requests.One(transaction)
         begun = self.core.begin()
-        steps = self.core.send(begun, requests.One(transaction), timeout)
+        steps = self.core.send(begun, sending, timeout)
         return Pending(self, begun[0], self.connection.drive(steps))
 
     async def resume(self, number: int, transaction: Transaction, *, timeout: Optional[float] = None) -> Result:
@@ -155,8 +156,8 @@ class Session:
 
     async def _send(self, sending: requests.Sending[T], timeout: Optional[float],
                     traceparent: Optional[str] = None) -> T:
-        steps = self.core.send(self.core.begin(), sending, timeout, trace_metadata(traceparent))
-        return await self.connection.drive(steps)
+        metadata = trace_metadata(traceparent)
+        return await self.connection.drive(self.core.send(self.core.begin(), sending, timeout, metadata))
 
 
 class AttachedSession(Session):
