@@ -518,7 +518,7 @@ export class InteractiveTransaction {
   getMany(keys: readonly Bytes[]): Promise<Value[]>;
   /** The pairs of a range with own writes. With a limit, only what was read must be unchanged at the commit. */
   scan(options?: RangeOptions): Promise<{ key: Buffer; value: bigint | Buffer }[]>;
-  put(key: Bytes, value: Integer | Bytes): void;
+  put(key: Bytes, value: Integer | Bytes, options?: ExpiryOptions): void;
   delete(key: Bytes): void;
   /**
    * Ends the transaction.
