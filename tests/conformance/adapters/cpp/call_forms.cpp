@@ -47,6 +47,12 @@ client::Value to_value(const Json& form) {
   return to_bytes(form);
 }
 
+client::Expiry to_expiry(const Json& call) {
+  if (call.contains("ttl_us")) return client::TimeToLive{to_integer(call["ttl_us"])};
+  if (call.contains("expires_at_us")) return client::ExpiresAt{to_integer(call["expires_at_us"])};
+  return {};
+}
+
 client::WatchPosition to_position(const Json& form) {
   return {to_version(form.at("version")), form.at("writes").get<std::uint32_t>()};
 }

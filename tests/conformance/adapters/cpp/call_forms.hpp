@@ -27,6 +27,7 @@ std::string to_bytes(const Json& form);      // of a key, or of a value of bytes
 std::int64_t to_integer(const Json& form);   // of a string of digits
 std::uint64_t to_version(const Json& form);  // the same, without a sign
 client::Value to_value(const Json& form);
+client::Expiry to_expiry(const Json& call);  // of the fields `ttl_us` and `expires_at_us` of a call
 client::WatchPosition to_position(const Json& form);
 // The fields `from` and `to` of a call.
 std::pair<std::string, std::string> to_range(const Json& call);

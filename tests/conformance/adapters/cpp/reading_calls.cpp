@@ -137,10 +137,11 @@ Json Adapter::write(const Json& call) {
   client::InteractiveTransaction& transaction = transaction_of(call)->transaction;
   const std::string key = to_bytes(call.at("key"));
   const client::Value value = to_value(call.at("value"));
+  const client::Expiry expiry = to_expiry(call);
   if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-    transaction.put(key, *integer);
+    transaction.put(key, *integer, expiry);
   } else if (const auto* bytes = std::get_if<std::string>(&value)) {
-    transaction.put(key, std::string_view(*bytes));
+    transaction.put(key, std::string_view(*bytes), expiry);
   } else {
     transaction.del(key);
   }
