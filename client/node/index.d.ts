@@ -30,7 +30,7 @@ export interface ClientOptions {
   connectTimeoutMs?: number;
   /**
    * Milliseconds for which connect() waits until the server listens and has recovered. Default: 0. Then it fails at
-   * once if nothing listens, and accepts a server that still recovers.
+   * once if no KiloKV server can be at the endpoint, and accepts a server that still recovers.
    */
   waitForServerMs?: number;
   /** The default timeout of a call with its retries and without its waits, in milliseconds. Default: 30,000. */
