@@ -88,7 +88,8 @@ class RunnerTest(unittest.TestCase):
             self.says({"ok": {"a": {"$use": "x"}}}, start="s"),
             {"answer": "s", "expect": {"a": 5}}, self.says({"error": {"code": "X"}}, error={"code": "X"}),
             self.says({"misuse": "no"}, misuse=True), self.says({"misuse": "no"}, error={"code": "X"}, or_misuse=True),
-            self.says({"error": {"code": "X"}}, error={"code": "X"}, or_misuse=True), {"until": self.says({"ok": {}}), "expect": {}},
+            self.says({"error": {"code": "X"}}, error={"code": "X"}, or_misuse=True),
+            {"until": self.says({"ok": {}}), "expect": {}},
             {"server": "kill"}, {"server": "start"}, {"server": "stop"}, {"server": "start"}, {"sleep_ms": 1})
         self.assertEqual(code, 0, printed)
         self.assertIn("1 scripts, 0 failed", printed)

@@ -7,9 +7,9 @@ the number of calls.
 
   /usr/bin/python3 speed.py 127.0.0.1:7070 [--in-flight 16] [--rounds 25]
 
-The server keeps the keys that begin with speed/. In each round the client and plain gRPC take turns, with the same number
-of calls in flight, so that other load on the machine meets both. Every second round has the opposite order. Each number
-is the median of the rounds, and a ratio is the median of the ratios in each round.
+The server keeps the keys that begin with speed/. In each round the client and plain gRPC take turns, with the same
+number of calls in flight, so that other load on the machine meets both. Every second round has the opposite order.
+Each number is the median of the rounds, and a ratio is the median of the ratios in each round.
 """
 
 import argparse

@@ -7,12 +7,12 @@ import threading
 from typing import TYPE_CHECKING, Callable, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from kilokv._core import admin, reads, requests
-from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore, attach
+from kilokv._core.shared import ClientBase
 from kilokv._core.watch import WatchCursor
 from kilokv.connection import Connection
 from kilokv.interactive import ATTEMPTS_MAX, Interactive, run, transactional
-from kilokv.options import ClientOptions, Tls, from_environment, trace_metadata
+from kilokv.options import trace_metadata
 from kilokv.results import Reads, Result, Results, WatchPosition
 from kilokv.scan import Scan
 from kilokv.session import AttachedSession, Progress, Session
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client:
+class Client(ClientBase):
     """A client of one server.
 
         with kilokv.Client("127.0.0.1:7070") as db:
@@ -44,16 +44,8 @@ class Client:
     Thread safety: any thread.
     """
 
-    def __init__(self, endpoint: Optional[str] = None, *, tls: Optional[Tls] = None, token: Optional[str] = None,
-                 timeout: float = ClientOptions.timeout, connect_timeout: float = ClientOptions.connect_timeout,
-                 wait_for_server: float = ClientOptions.wait_for_server, backoff_min: float = ClientOptions.backoff_min,
-                 backoff_max: float = ClientOptions.backoff_max, connections: int = ClientOptions.connections) -> None:
-        options = from_environment(endpoint=endpoint, tls=tls, token=token, timeout=timeout,
-                                   connect_timeout=connect_timeout, wait_for_server=wait_for_server,
-                                   backoff_min=backoff_min, backoff_max=backoff_max, connections=connections)
-        self.options = options
-        self._caller = Caller(options)
-        self._connection = Connection(options)
+    def _set_up(self) -> None:
+        self._connection = Connection(self.options)
         self._lock = threading.Lock()
         self._own_session: Optional[Session] = None
 

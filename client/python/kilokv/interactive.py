@@ -9,6 +9,7 @@ from typing import Any, Callable, List, Optional, Sequence, TypeVar
 from kilokv._core.interactive import Conflicts, InteractiveCore
 from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore
+from kilokv._core.shared import InteractiveBase
 from kilokv.connection import Connection
 from kilokv.errors import ConflictError
 from kilokv.results import Pair
@@ -18,7 +19,7 @@ T = TypeVar("T")
 ATTEMPTS_MAX = 100  # tries of run()
 
 
-class Interactive:
+class Interactive(InteractiveBase):
     """One try of an interactive transaction.
 
     Each read is strictly serializable by itself. Reads at different times can be inconsistent with each other until the
@@ -28,8 +29,8 @@ class Interactive:
 
     def __init__(self, connection: Connection, caller: Caller, session: Callable[[], SessionCore]) -> None:
         """`session` gives the session of the commit."""
+        super().__init__(InteractiveCore(caller))
         self._connection, self._session = connection, session
-        self._core = InteractiveCore(caller)
 
     def get(self, key: KeyLike) -> Value:
         """The value of a key; None: it is absent. A second read of a key gives the same value. Own writes are seen."""
@@ -49,16 +50,6 @@ class Interactive:
         commit."""
         return self._connection.drive(self._core.scan_reverse(*to_range(start, end, prefix), limit))
 
-    def put(self, key: KeyLike, value: "int | bytes", *, ttl: Optional[float] = None,
-            expires_at_us: Optional[int] = None) -> None:
-        """Buffers a write. The key expires `ttl` seconds after the commit, or at `expires_at_us`, microseconds since the
-        Unix epoch; neither: never."""
-        self._core.put(key, value, ttl, expires_at_us)
-
-    def delete(self, key: KeyLike) -> None:
-        """Buffers a delete."""
-        self._core.delete(key)
-
     def commit(self) -> Optional[int]:
         """Ends the transaction. Returns the commit version; None: it wrote nothing. Raises ConflictError if something
         that it has read was changed. Then nothing was written."""
@@ -66,10 +57,6 @@ class Interactive:
         if key is not None:
             raise ConflictError(key)
         return self._core.version
-
-    def abandon(self) -> None:
-        """Ends the transaction without a commit. Nothing was sent that has to be undone."""
-        self._core.ended = True
 
     def __enter__(self) -> "Interactive":
         return self

@@ -191,7 +191,7 @@ class Result:
         """What an operation has read: the value of a get(), or the pairs of a range_get(). Raises KeyError if the
         operation did not run, or if its reads were dropped."""
         if not isinstance(handle, (Get, RangeGet)):
-            raise wrong_type("the index of a result", "what get() or range_get() of its transaction has returned", handle)
+            raise wrong_type("the index of a result", "what get() or range_get() has returned", handle)
         ran = self._operations_that_ran()
         if ran is None or handle.operations is not ran:
             raise KeyError("the operation did not run")

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Awaitable, Callable, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from kilokv._core import admin, reads, requests
-from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore, attach
+from kilokv._core.shared import ClientBase
 from kilokv._core.watch import WatchCursor
 from kilokv.aio.connection import Connection
 from kilokv.aio.interactive import Interactive, run, transactional
@@ -16,7 +16,7 @@ from kilokv.aio.scan import Scan
 from kilokv.aio.session import AttachedSession, Session
 from kilokv.aio.watch import Watch
 from kilokv.interactive import ATTEMPTS_MAX
-from kilokv.options import ClientOptions, Tls, from_environment, trace_metadata
+from kilokv.options import trace_metadata
 from kilokv.results import Reads, Result, Results, WatchPosition
 from kilokv.session import Progress
 from kilokv.status import OpenSession, ParkedTransaction, ServerStatus
@@ -29,19 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client:
+class Client(ClientBase):
     """A client of one server, as kilokv.Client. It belongs to one event loop."""
 
-    def __init__(self, endpoint: Optional[str] = None, *, tls: Optional[Tls] = None, token: Optional[str] = None,
-                 timeout: float = ClientOptions.timeout, connect_timeout: float = ClientOptions.connect_timeout,
-                 wait_for_server: float = ClientOptions.wait_for_server, backoff_min: float = ClientOptions.backoff_min,
-                 backoff_max: float = ClientOptions.backoff_max, connections: int = ClientOptions.connections) -> None:
-        options = from_environment(endpoint=endpoint, tls=tls, token=token, timeout=timeout,
-                                   connect_timeout=connect_timeout, wait_for_server=wait_for_server,
-                                   backoff_min=backoff_min, backoff_max=backoff_max, connections=connections)
-        self.options = options
-        self._caller = Caller(options)
-        self._connection = Connection(options)
+    def _set_up(self) -> None:
+        self._connection = Connection(self.options)
         self._opening: Optional["asyncio.Future[Session]"] = None
 
     # Sessions.

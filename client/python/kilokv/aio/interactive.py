@@ -9,6 +9,7 @@ from typing import Any, Awaitable, Callable, List, Optional, Sequence, TypeVar
 from kilokv._core.interactive import Conflicts, InteractiveCore
 from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore
+from kilokv._core.shared import InteractiveBase
 from kilokv.aio.connection import Connection
 from kilokv.errors import ConflictError
 from kilokv.results import Pair
@@ -17,13 +18,13 @@ from kilokv.values import KeyLike, Value, to_range
 T = TypeVar("T")
 
 
-class Interactive:
+class Interactive(InteractiveBase):
     """As kilokv.Interactive. Reads and the commit are awaited. Writes are buffered, so they are not."""
 
     def __init__(self, connection: Connection, caller: Caller, session: Callable[[], Awaitable[SessionCore]]) -> None:
         """`session` gives the session of the commit."""
+        super().__init__(InteractiveCore(caller))
         self._connection, self._session = connection, session
-        self._core = InteractiveCore(caller)
 
     async def get(self, key: KeyLike) -> Value:
         """The value of a key; None: it is absent."""
@@ -42,26 +43,12 @@ class Interactive:
         """The last `limit` pairs, from the last key to the first."""
         return await self._connection.drive(self._core.scan_reverse(*to_range(start, end, prefix), limit))
 
-    def put(self, key: KeyLike, value: "int | bytes", *, ttl: Optional[float] = None,
-            expires_at_us: Optional[int] = None) -> None:
-        """Buffers a write. The key expires `ttl` seconds after the commit, or at `expires_at_us`, microseconds since the
-        Unix epoch; neither: never."""
-        self._core.put(key, value, ttl, expires_at_us)
-
-    def delete(self, key: KeyLike) -> None:
-        """Buffers a delete."""
-        self._core.delete(key)
-
     async def commit(self) -> Optional[int]:
         """Ends the transaction. Returns the commit version; None: it wrote nothing. Raises ConflictError."""
         key = await self._connection.drive(self._core.commit(await self._session()))
         if key is not None:
             raise ConflictError(key)
         return self._core.version
-
-    def abandon(self) -> None:
-        """Ends the transaction without a commit."""
-        self._core.ended = True
 
     async def __aenter__(self) -> "Interactive":
         return self
