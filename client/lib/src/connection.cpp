@@ -70,6 +70,9 @@ std::string explain(const std::string& message, const std::string& endpoint) {
   return {};
 }
 
+// Words of explain(): no KiloKV server is at the endpoint, so to try again soon does not help.
+constexpr std::initializer_list<const char*> kWrongEndpoint = {"cannot be resolved", "does not speak gRPC"};
+
 }  // namespace
 
 std::chrono::microseconds Backoff::next(std::uint64_t retry_after_us) {
@@ -138,7 +141,7 @@ bool Connection::may_retry(const grpc::Status& status, const Error& error, Retry
     return error.retry_after_us != 0 && (error.not_run || retry != Retry::when_refused);
   }
   if (error.code != ErrorCode::unavailable || retry == Retry::when_refused) return false;
-  return retry == Retry::always || !nothing_listens(status);
+  return retry == Retry::always || !(nothing_listens(status) || contains_any(error.message, kWrongEndpoint));
 }
 
 bool Connection::wait_before_retry(const Error& error, TimePoint deadline, grpc::Channel* channel, Backoff* backoff) {

@@ -1,7 +1,9 @@
 // Role: see adapter.hpp. This file has clients, sessions, transactions and their answers.
 #include "tests/conformance/adapters/cpp/adapter.hpp"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "tests/conformance/adapters/cpp/answer_forms.hpp"

@@ -1,9 +1,14 @@
 // Role: see adapter.hpp. This file has reads, the calls about the server, and interactive transactions.
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "kilokv/activity.hpp"
