@@ -30,7 +30,7 @@ export interface ClientOptions {
   connectTimeoutMs?: number;
   /**
    * Milliseconds for which connect() waits until the server listens and has recovered. Default: 0. Then it fails at
-   * once if nothing listens, and accepts a server that still recovers.
+   * once if no KiloKV server can be at the endpoint, and accepts a server that still recovers.
    */
   waitForServerMs?: number;
   /** The default timeout of a call with its retries and without its waits, in milliseconds. Default: 30,000. */
@@ -518,7 +518,7 @@ export class InteractiveTransaction {
   getMany(keys: readonly Bytes[]): Promise<Value[]>;
   /** The pairs of a range with own writes. With a limit, only what was read must be unchanged at the commit. */
   scan(options?: RangeOptions): Promise<{ key: Buffer; value: bigint | Buffer }[]>;
-  put(key: Bytes, value: Integer | Bytes): void;
+  put(key: Bytes, value: Integer | Bytes, options?: ExpiryOptions): void;
   delete(key: Bytes): void;
   /**
    * Ends the transaction.

@@ -87,7 +87,9 @@ class RunnerTest(unittest.TestCase):
             self.says({"ok": {"a": 5}}, expect={"a": {"$save": "x"}}),
             self.says({"ok": {"a": {"$use": "x"}}}, start="s"),
             {"answer": "s", "expect": {"a": 5}}, self.says({"error": {"code": "X"}}, error={"code": "X"}),
-            self.says({"misuse": "no"}, misuse=True), {"until": self.says({"ok": {}}), "expect": {}},
+            self.says({"misuse": "no"}, misuse=True), self.says({"misuse": "no"}, error={"code": "X"}, or_misuse=True),
+            self.says({"error": {"code": "X"}}, error={"code": "X"}, or_misuse=True),
+            {"until": self.says({"ok": {}}), "expect": {}},
             {"server": "kill"}, {"server": "start"}, {"server": "stop"}, {"server": "start"}, {"sleep_ms": 1})
         self.assertEqual(code, 0, printed)
         self.assertIn("1 scripts, 0 failed", printed)
@@ -100,6 +102,9 @@ class RunnerTest(unittest.TestCase):
                 ("error is expected", self.says({"ok": {}}, error={})),
                 ("error.code", self.says({"error": {"code": "X"}}, error={"code": "Y"})),
                 ("misuse is expected", self.says({"ok": {}}, misuse=True)),
+                ("error is expected", self.says({"misuse": "no"}, error={"code": "X"})),
+                ("error is expected", self.says({"ok": {}}, error={"code": "X"}, or_misuse=True)),
+                ("error.code", self.says({"error": {"code": "X"}}, error={"code": "Y"}, or_misuse=True)),
                 ("ok is expected", self.says({"unsupported": "no such call"}, expect={})),
                 ("does not look at the answers of s", self.says({"ok": {}}, start="s")),
                 ("the adapter has ended", {"call": "die", "code": 0}),

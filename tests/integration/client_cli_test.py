@@ -391,8 +391,12 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(told, set(self.json("status")[0]))
 
     def test_no_server(self):
-        error = self.kilokv("--timeout", "2s", "get", "a", endpoint="http://127.0.0.1:1", code=4)[1]
-        self.assertIn("HOST:PORT, without http://", error)
+        began = time.monotonic()
+        self.assertIn("cannot be resolved", self.kilokv("--timeout", "60s", "get", "a", code=4,
+                                                        endpoint="no-such-host.invalid:7070")[1])
+        self.assertLess(time.monotonic() - began, 30, "it waited for a server")
+        error = self.kilokv("get", "a", endpoint="http://127.0.0.1:1", code=3)[1]
+        self.assertIn("is not HOST:PORT: write it without http://", error)
         for endpoint in ("127.0.0.1:1", "localhost:1")[:2 if resolves("localhost") else 1]:
             began = time.monotonic()
             out, error = self.kilokv("--timeout", "60s", "get", "a", endpoint=endpoint, code=4)

@@ -5,15 +5,17 @@ A call in a session is more work for the server, too, because it keeps the resul
 whose requests have a session and a number. Other load on the machine disturbs the processor time of a call less than
 the number of calls.
 
-  speed.py 127.0.0.1:7070 [--in-flight 16] [--rounds 25]
+  /usr/bin/python3 speed.py 127.0.0.1:7070 [--in-flight 16] [--rounds 25]
 
-The server keeps the keys that begin with speed/. Each number is the median of the rounds. The ways take turns, so that
-other load on the machine meets all of them.
+The server keeps the keys that begin with speed/. In each round the client and plain gRPC take turns, with the same
+number of calls in flight, so that other load on the machine meets both. Every second round has the opposite order.
+Each number is the median of the rounds, and a ratio is the median of the ratios in each round.
 """
 
 import argparse
 import asyncio
 import itertools
+import platform
 import statistics
 import threading
 import time
@@ -57,48 +59,60 @@ def transaction(i):
     return kilokv.Transaction().guard(key, ">=", 0).add(key, 1)
 
 
-def measured(calls, began):
-    """Calls in a second, and the microseconds of processor time that the client takes for one."""
-    return calls / SECONDS, (time.process_time() - began) / calls * 1e6
+class Clock:
+    """Of one measurement, which takes new calls until `end`. The last ones end later."""
+
+    def __init__(self):
+        self._began, self._began_cpu = time.monotonic(), time.process_time()
+        self.end = self._began + SECONDS
+
+    def measured(self, calls):
+        """Calls in a second, and the microseconds of processor time that the client takes for one."""
+        return calls / (time.monotonic() - self._began), (time.process_time() - self._began_cpu) / calls * 1e6
 
 
 def calls_per_second(call, in_flight):
-    counts, end = [0] * in_flight, time.monotonic() + SECONDS
+    counts, clock = [0] * in_flight, Clock()
 
     def work(thread):
-        while time.monotonic() < end:
+        while time.monotonic() < clock.end:
             call(counts[thread])
             counts[thread] += 1
 
     threads = [threading.Thread(target=work, args=(thread,)) for thread in range(in_flight)]
-    began = time.process_time()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return measured(sum(counts), began)
+    return clock.measured(sum(counts))
 
 
 async def calls_per_second_async(call, in_flight):
-    end = time.monotonic() + SECONDS
+    clock = Clock()
 
     async def work():
         count = 0
-        while time.monotonic() < end:
+        while time.monotonic() < clock.end:
             await call(count)
             count += 1
         return count
 
-    began = time.process_time()
-    return measured(sum(await asyncio.gather(*(work() for _ in range(in_flight)))), began)
+    return clock.measured(sum(await asyncio.gather(*(work() for _ in range(in_flight)))))
 
 
-def show(name, rounds):
-    """`rounds`: what was measured for each of the four ways."""
-    for place, at in (("", 0), (" in a session", 2)):
-        plain, client = ([statistics.median(part) for part in zip(*(way[i] for way in rounds))] for i in (at, at + 1))
-        print(f"{name}{place}: plain gRPC {plain[0]:,.0f} calls/s, {plain[1]:.0f} us   client {client[0]:,.0f} calls/s "
-              f"({client[0] / plain[0]:.2f}), {client[1]:.0f} us ({plain[1] / client[1]:.2f})")
+def orders(ways, rounds):
+    """The ways in the order of each round: there and back, so that none always comes after the same other one."""
+    return [ways if number % 2 == 0 else ways[::-1] for number in range(rounds)]
+
+
+def show(name, ways, rounds):
+    """`ways`: plain gRPC and the client, without a session and in one. `rounds`: what was measured of each way."""
+    median = statistics.median
+    for place, plain, client in (("", *ways[:2]), (" in a session", *ways[2:])):
+        calls, cpu = ([[found[way][i] for found in rounds] for way in (plain, client)] for i in (0, 1))
+        print(f"{name}{place}: plain gRPC {median(calls[0]):,.0f} calls/s, {median(cpu[0]):.0f} us   "
+              f"client {median(calls[1]):,.0f} calls/s ({median(b / a for a, b in zip(*calls)):.2f}), "
+              f"{median(cpu[1]):.0f} us ({median(a / b for a, b in zip(*cpu)):.2f})")
 
 
 def measure(options):
@@ -109,7 +123,8 @@ def measure(options):
                 lambda i: db.execute(transaction(i)).version,
                 lambda i: stub.Execute(plain_session.request(i), timeout=30).result.version,
                 lambda i: session.execute(transaction(i)).version)
-        show("threads", [[calls_per_second(way, options.in_flight) for way in ways] for _ in range(options.rounds)])
+        show("threads", ways, [{way: calls_per_second(way, options.in_flight) for way in order}
+                               for order in orders(ways, options.rounds)])
         measure_bulk(db, min(options.rounds, 9))
 
 
@@ -142,8 +157,8 @@ async def measure_async(options):
             return (await session.execute(transaction(i))).version
 
         ways = (plain, client, plain_in_session, in_session)
-        show("asyncio", [[await calls_per_second_async(way, options.in_flight) for way in ways]
-                         for _ in range(options.rounds)])
+        show("asyncio", ways, [{way: await calls_per_second_async(way, options.in_flight) for way in order}
+                               for order in orders(ways, options.rounds)])
 
 
 def main():
@@ -152,6 +167,9 @@ def main():
     parser.add_argument("--in-flight", type=int, default=16, help="calls in flight (default 16)")
     parser.add_argument("--rounds", type=int, default=25, help="measurements of each number (default 25)")
     options = parser.parse_args()
+    if not 1 <= options.in_flight < ACKNOWLEDGED_AFTER:
+        parser.error(f"--in-flight must be from 1 to {ACKNOWLEDGED_AFTER - 1}")
+    print(f"Python {platform.python_version()}, gRPC {grpc.__version__}, {options.in_flight} calls in flight")
     measure(options)
     asyncio.run(measure_async(options))
 

@@ -219,6 +219,12 @@ class RemoteClient final : public Client {
   }
 
   Expected<std::uint64_t> cancel_parked(const ParkedFilter& filter, const CallOptions& options) override {
+    if (filter.client.empty() && filter.key_prefix.empty() && filter.older_than_us == 0) {
+      Error error = make_error(ErrorCode::invalid_argument,
+                               "the filter has no condition: give client, key_prefix or older_than_us");
+      error.not_run = true;
+      return error;
+    }
     v1::CancelRequest request;
     request.mutable_parked()->set_client(filter.client);
     request.mutable_parked()->set_key_prefix(filter.key_prefix);

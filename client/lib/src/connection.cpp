@@ -52,8 +52,7 @@ bool nothing_listens(const grpc::Status& status) {
 std::string explain(const std::string& message, const std::string& endpoint) {
   if (contains(message, "Connection refused")) return "nothing listens at " + endpoint + ": the connection is refused";
   if (contains_any(message, {"DNS resolution", "name resolution"})) {
-    return "the host of " + endpoint + " cannot be resolved: check its name" +
-           (contains(endpoint, "://") ? "; an endpoint is HOST:PORT, without http://" : "");
+    return "the host of " + endpoint + " cannot be resolved: check its name";
   }
   if (contains_any(message, {"http1", "HTTP/2", "Trying to connect", "settings frame", "http2 header"})) {
     return "something at " + endpoint + " answers, but does not speak gRPC: is the port wrong, or does it use TLS?";
@@ -70,6 +69,9 @@ std::string explain(const std::string& message, const std::string& endpoint) {
   if (contains(message, "failed to connect to all addresses")) return "cannot connect to " + endpoint;
   return {};
 }
+
+// Words of explain(): no KiloKV server is at the endpoint, so to try again soon does not help.
+constexpr std::initializer_list<const char*> kWrongEndpoint = {"cannot be resolved", "does not speak gRPC"};
 
 }  // namespace
 
@@ -139,7 +141,7 @@ bool Connection::may_retry(const grpc::Status& status, const Error& error, Retry
     return error.retry_after_us != 0 && (error.not_run || retry != Retry::when_refused);
   }
   if (error.code != ErrorCode::unavailable || retry == Retry::when_refused) return false;
-  return retry == Retry::always || !nothing_listens(status);
+  return retry == Retry::always || !(nothing_listens(status) || contains_any(error.message, kWrongEndpoint));
 }
 
 bool Connection::wait_before_retry(const Error& error, TimePoint deadline, grpc::Channel* channel, Backoff* backoff) {

@@ -37,7 +37,8 @@ class Backoff {
 enum class Retry : std::uint8_t {
   when_refused,           // only if the server is full, and said that nothing of it ran, and when to try again
   always,                 // also if the outcome is unknown: the call may run twice
-  where_someone_listens,  // the same, but not if every address refuses the connection
+  where_someone_listens,  // the same, but not if the host has no address, if every address refuses the connection, or
+                          // if what listens does not speak gRPC
 };
 
 class Connection {

@@ -19,6 +19,12 @@ struct KnownValue {
   Value value;
   std::uint64_t version = 0;
 };
+struct Write {
+  Value value;  // nothing: deleted
+  Expiry expiry = {};
+
+  bool deletes() const { return std::holds_alternative<std::monostate>(value); }
+};
 struct KnownRange {
   std::string from, to;
   std::uint64_t boundary_version = 0;
@@ -42,7 +48,7 @@ struct InteractiveTransaction::State {
   CallOptions options;
   std::map<std::string, KnownValue, std::less<>> reads;
   std::vector<KnownRange> ranges;
-  std::map<std::string, Value, std::less<>> writes;
+  std::map<std::string, Write, std::less<>> writes;
   std::optional<std::uint64_t> version;
   std::string conflicting_key;
   bool ended = false;
@@ -62,12 +68,13 @@ std::vector<Pair> InteractiveTransaction::State::merge_writes(std::vector<Pair> 
   std::map<std::string, Pair> merged;
   for (Pair& pair : pairs) merged.emplace(pair.key, std::move(pair));
   for (auto write = writes.lower_bound(from); write != writes.end() && in_range(write->first, from, to); ++write) {
-    if (std::holds_alternative<std::monostate>(write->second)) {
+    const Value& value = write->second.value;
+    if (write->second.deletes()) {
       merged.erase(write->first);
-    } else if (const auto* integer = std::get_if<std::int64_t>(&write->second)) {
+    } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
       merged[write->first] = Pair{write->first, *integer, 0};
     } else {
-      merged[write->first] = Pair{write->first, std::get<std::string>(write->second), 0};
+      merged[write->first] = Pair{write->first, std::get<std::string>(value), 0};
     }
   }
   std::vector<Pair> result;
@@ -88,12 +95,12 @@ Batch InteractiveTransaction::State::build(std::vector<std::string>* guarded) co
     batch.guard_range_unchanged(range.from, range.to, range.boundary_version);
     guarded->push_back(range.from);
   }
-  for (const auto& [key, value] : writes) {
+  for (const auto& [key, write] : writes) {
     const Key at = batch.key(key);
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-      batch.put(at, *integer);
-    } else if (const auto* bytes = std::get_if<std::string>(&value)) {
-      batch.put(at, std::string_view(*bytes));
+    if (const auto* integer = std::get_if<std::int64_t>(&write.value)) {
+      batch.put(at, *integer, write.expiry);
+    } else if (const auto* bytes = std::get_if<std::string>(&write.value)) {
+      batch.put(at, std::string_view(*bytes), write.expiry);
     } else {
       batch.del(at);
     }
@@ -154,7 +161,7 @@ InteractiveTransaction::~InteractiveTransaction() = default;
 
 Expected<Value> InteractiveTransaction::get(std::string_view key) {
   if (Error error = state_->check_open()) return error;
-  if (const auto own = state_->writes.find(key); own != state_->writes.end()) return own->second;
+  if (const auto own = state_->writes.find(key); own != state_->writes.end()) return own->second.value;
   if (const auto known = state_->reads.find(key); known != state_->reads.end()) return known->second.value;
   if (Error error = state_->read({std::string(key)})) return error;
   return state_->reads.find(key)->second.value;
@@ -171,7 +178,7 @@ Expected<std::vector<Value>> InteractiveTransaction::get_many(const std::vector<
   values.reserve(keys.size());
   for (const std::string& key : keys) {
     const auto own = state_->writes.find(key);
-    values.push_back(own != state_->writes.end() ? own->second : state_->reads.find(key)->second.value);
+    values.push_back(own != state_->writes.end() ? own->second.value : state_->reads.find(key)->second.value);
   }
   return values;
 }
@@ -195,11 +202,10 @@ Expected<std::vector<Pair>> InteractiveTransaction::scan_reverse(std::string_vie
                                                                  std::size_t limit) {
   if (Error error = state_->check_open()) return error;
   if (limit == 0) return make_error(ErrorCode::invalid_argument, "the limit of a scan is 0; at least 1 is needed");
-  const auto is_deleted = [](const Value& value) { return std::holds_alternative<std::monostate>(value); };
   std::size_t page_pairs = limit;
   for (auto own = state_->writes.lower_bound(from); own != state_->writes.end() && in_range(own->first, from, to);
        ++own) {
-    if (is_deleted(own->second)) ++page_pairs;  // the server has it still
+    if (own->second.deletes()) ++page_pairs;  // the server has it still
   }
   std::vector<Pair> pairs;
   std::size_t seen = 0;  // pairs that this transaction has not deleted
@@ -209,7 +215,7 @@ Expected<std::vector<Pair>> InteractiveTransaction::scan_reverse(std::string_vie
   options.call = state_->options;
   const auto collect = [&](const Pair& pair) {
     const auto own = state_->writes.find(pair.key);
-    if (own == state_->writes.end() || !is_deleted(own->second)) ++seen;
+    if (own == state_->writes.end() || !own->second.deletes()) ++seen;
     pairs.push_back(pair);
     return seen < limit;
   };
@@ -224,14 +230,14 @@ Expected<std::vector<Pair>> InteractiveTransaction::scan_reverse(std::string_vie
   return merged;
 }
 
-void InteractiveTransaction::put(std::string_view key, std::int64_t value) {
-  state_->writes.insert_or_assign(std::string(key), value);
+void InteractiveTransaction::put(std::string_view key, std::int64_t value, const Expiry& expiry) {
+  state_->writes.insert_or_assign(std::string(key), Write{value, expiry});
 }
-void InteractiveTransaction::put(std::string_view key, std::string_view bytes) {
-  state_->writes.insert_or_assign(std::string(key), std::string(bytes));
+void InteractiveTransaction::put(std::string_view key, std::string_view bytes, const Expiry& expiry) {
+  state_->writes.insert_or_assign(std::string(key), Write{std::string(bytes), expiry});
 }
 void InteractiveTransaction::del(std::string_view key) {
-  state_->writes.insert_or_assign(std::string(key), std::monostate{});
+  state_->writes.insert_or_assign(std::string(key), Write{std::monostate{}});
 }
 
 Expected<CommitResult> InteractiveTransaction::commit() {

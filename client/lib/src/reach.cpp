@@ -57,6 +57,10 @@ Error check_endpoint(const std::string& endpoint) {
   unsigned number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   const bool good = error == std::errc() && end == port.data() + port.size() && number >= 1 && number <= 65'535;
+  if (const std::size_t scheme = endpoint.find("://"); scheme != std::string::npos) {
+    return make_error(ErrorCode::invalid_argument,
+                      "\"" + endpoint + "\" is not HOST:PORT: write it without " + endpoint.substr(0, scheme + 3));
+  }
   if (good && colon != 0) return {};
   return make_error(ErrorCode::invalid_argument,
                     "\"" + endpoint + "\" is not HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:7070");

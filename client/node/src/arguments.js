@@ -47,6 +47,38 @@ export function toBytes(value, field) {
   return Buffer.from(value, 'utf8');
 }
 
+// A string, such as the name of a file.
+export function toText(value, field) {
+  if (typeof value !== 'string') throw misuse(`${field} is ${shown(value)}, and must be a string`, { field });
+  return value;
+}
+
+// The bytes of many keys.
+export function toKeys(keys) {
+  if (!Array.isArray(keys)) throw misuse(`keys is ${shown(keys)}, and must be a list`, { field: 'keys' });
+  return keys.map((key, i) => toBytes(key, `keys[${i}]`));
+}
+
+// When the key of a write expires, as a field of the protocol. Nothing: a put clears the expiry of the key, and an add
+// leaves it as it is.
+export function toExpiry(options) {
+  checkOptions(options, ['ttlMs', 'expiresAtUs'], 'the options of the operation');
+  const { ttlMs, expiresAtUs } = options;
+  if (ttlMs !== undefined && expiresAtUs !== undefined) throw misuse('give ttlMs or expiresAtUs, not both');
+  if (expiresAtUs !== undefined)
+    return { case: 'expiresAtUs', value: toBigInt(expiresAtUs, 'expiresAtUs', 1n, INT64_MAX) };
+  if (ttlMs === undefined) return { case: undefined };
+  const value = toMicroseconds(ttlMs, 'ttlMs');
+  if (value > 0n) return { case: 'ttlUs', value };
+  const limit = 'a microsecond (0.001) or more';
+  throw misuse(`ttlMs is ${ttlMs}, and must be ${limit}`, {
+    reason: 'OUT_OF_RANGE',
+    field: 'ttlMs',
+    limit,
+    actual: String(ttlMs),
+  });
+}
+
 // Milliseconds as whole microseconds.
 export function toMicroseconds(value, field) {
   const limit = 'a number of milliseconds, 0 or more';
@@ -61,11 +93,28 @@ export function toMicroseconds(value, field) {
   return BigInt(Math.round(value * 1000));
 }
 
+// How many characters must be added, left out or replaced.
+function distance(a, b) {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; ++i) {
+    const next = [i];
+    for (let j = 1; j <= b.length; ++j) {
+      next.push(Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row[b.length];
+}
+
 // A misspelled option must not be left out in silence: it might be a timeout, or that a transaction waits.
 export function checkOptions(options, names, what) {
-  if (typeof options !== 'object' || options === null) throw misuse(`${what} must be an object`);
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw misuse(`${what} must be an object`);
   for (const name of Object.keys(options)) {
-    if (!names.includes(name)) throw misuse(`${what} has no ${name}: there are ${names.join(', ')}`, { field: name });
+    if (names.includes(name)) continue;
+    const meant = names.find((known) => distance(name, known) <= 2);
+    const hint = meant === undefined ? '' : `did you mean ${meant}? `;
+    throw misuse(`there is no ${name} in ${what}: ${hint}There are ${names.join(', ')}`, { field: name });
   }
 }
 

@@ -2,7 +2,7 @@
 import { checkOptions, toMicroseconds } from './arguments.js';
 import { abortError, misuse } from './make_errors.js';
 
-const NAMES = ['timeoutMs', 'signal', 'traceparent'];
+export const CALL_OPTIONS = ['timeoutMs', 'signal', 'traceparent'];
 
 // VERSION-TRACE-SPAN-FLAGS in lower-case hexadecimal digits, as in W3C Trace Context. A later version may add to it.
 const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-[ -~]*)?$/;
@@ -23,7 +23,7 @@ function checkTrace(text) {
 // Checks the options of a call. `further`: names of options that it has besides. Returns timeoutMs (undefined: the
 // default of the client), signal and traceparent. Throws an AbortError if the signal has aborted already.
 export function callOptions(options, further = []) {
-  checkOptions(options, [...NAMES, ...further], 'the options of the call');
+  checkOptions(options, [...CALL_OPTIONS, ...further], 'the options of the call');
   const { timeoutMs, signal, traceparent } = options;
   if (timeoutMs !== undefined && timeoutMs !== Infinity) toMicroseconds(timeoutMs, 'timeoutMs');
   if (signal !== undefined && !(signal instanceof AbortSignal))

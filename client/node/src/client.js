@@ -1,8 +1,19 @@
 // A client of one server: one short method for each call of the service.
-import { checkOptions, copyOf, sessionId, toBytes, toHex, toInteger, toMicroseconds, toUint64 } from './arguments.js';
+import {
+  checkOptions,
+  copyOf,
+  sessionId,
+  toBytes,
+  toHex,
+  toInteger,
+  toKeys,
+  toMicroseconds,
+  toText,
+  toUint64,
+} from './arguments.js';
 import { AttachedSession, attach } from './attach.js';
 import { Backoff } from './backoff.js';
-import { callOptions } from './call_options.js';
+import { CALL_OPTIONS, callOptions } from './call_options.js';
 import { deadlineAfter, now, sleepUntil } from './clock.js';
 import { splitAnswer } from './column_codec.js';
 import { Connection, Retry } from './connection.js';
@@ -126,8 +137,7 @@ export class Client {
 
   // Reads keys at one moment. Returns a Result whose reads are in the order of the keys.
   async getMany(keys, options = {}) {
-    if (!Array.isArray(keys)) throw misuse('keys must be a list', { field: 'keys' });
-    const answer = await this.#call('Get', { keys: keys.map((key, i) => toBytes(key, `keys[${i}]`)) }, options);
+    const answer = await this.#call('Get', { keys: toKeys(keys) }, options);
     const results = new RowResults(1);
     results.add([rowOfGet(answer)]);
     return results.at(0);
@@ -143,6 +153,7 @@ export class Client {
 
   // An interactive transaction for one attempt: its commit() throws a ConflictError.
   begin(options = {}) {
+    checkOptions(options, ['session', ...CALL_OPTIONS], 'the options of begin()');
     const { session, ...call } = options;
     if (session !== undefined && !(session instanceof Session))
       throw misuse('session must be a Session', { field: 'session' });
@@ -153,6 +164,7 @@ export class Client {
 
   // Runs `body` in an interactive transaction until it commits.
   async run(body, options = {}) {
+    checkOptions(options, ['session', 'attemptsMax', ...CALL_OPTIONS], 'the options of run()');
     const { attemptsMax, ...rest } = options;
     const limits = { attemptsMax, signal: rest.signal };
     return runInteractive(() => this.begin(rest), body, limits, this.#connection.options);
@@ -177,12 +189,18 @@ export class Client {
     if (Object.keys(which).length === 0) throw misuse('a filter needs a condition: client, keyPrefix or olderThanMs');
     const { client = '', keyPrefix = '', olderThanMs = 0 } = which;
     const olderThanUs = toMicroseconds(olderThanMs, 'olderThanMs');
-    const filter = message('CancelParked', { client, keyPrefix: toBytes(keyPrefix, 'keyPrefix'), olderThanUs });
+    const filter = message('CancelParked', {
+      client: toText(client, 'client'),
+      keyPrefix: toBytes(keyPrefix, 'keyPrefix'),
+      olderThanUs,
+    });
     return this.#cancel({ case: 'parked', value: filter }, options);
   }
 
   // Cancels a request of a session that this client may use, such as that of a program that has gone. Returns how many.
-  async cancel({ session, holder = 0n, request, index }, options = {}) {
+  async cancel(which, options = {}) {
+    checkOptions(which, ['session', 'holder', 'request', 'index'], 'what is to be cancelled');
+    const { session, holder = 0n, request, index } = which;
     const target = {
       session: sessionId(session),
       holder: toUint64(holder, 'holder'),
@@ -197,6 +215,7 @@ export class Client {
 
   // The open sessions: those that hold the most bytes first.
   async listSessions(options = {}) {
+    checkOptions(options, ['limit', ...CALL_OPTIONS], 'the options of listSessions()');
     const { limit = 100, ...call } = options;
     const answer = await this.#call('ListSessions', { limit: toInteger(limit, 'limit', 1, LIST_SESSIONS_MAX) }, call);
     return { count: answer.count, sessions: answer.sessions.map(({ $typeName, ...session }) => session) };

@@ -12,7 +12,7 @@ import { channelCredentials, explainHandshake, explainMissingTls } from './secur
 export const Retry = Object.freeze({
   whenRefused: 'whenRefused', // only if the server is full, and said that nothing of it ran, and when to try again
   always: 'always', // also if the outcome is unknown: the call may run twice
-  whereSomeoneListens: 'whereSomeoneListens', // the same, but not if every address refuses the connection
+  whereSomeoneListens: 'whereSomeoneListens', // the same, but not if no KiloKV server can be at the endpoint
 });
 
 // gRPC waits longer and longer before it connects again, by default up to two minutes. A server that restarts is back
@@ -34,14 +34,17 @@ function channelOptions({ tls }) {
   };
 }
 
-const nothingListens = (error) => error.code === 'UNAVAILABLE' && /ECONNREFUSED|nothing listens/.test(error.message);
+// Of explain().
+const nothingListens = (error) => error.code === 'UNAVAILABLE' && /nothing listens/.test(error.message);
+// No KiloKV server is at the endpoint: to try again soon does not help.
+const isWrongEndpoint = (error) =>
+  error.code === 'UNAVAILABLE' && /nothing listens|cannot be resolved|does not speak gRPC/.test(error.message);
 
 // A message of the transport in our own words. Empty if the message comes from the server.
 function explain(text, endpoint) {
   if (/ECONNREFUSED/.test(text)) return `nothing listens at ${endpoint}: the connection is refused`;
   if (/Name resolution failed|ENOTFOUND|EAI_AGAIN/.test(text)) {
-    const hint = endpoint.includes('://') ? '; an endpoint is HOST:PORT, without http://' : '';
-    return `the host of ${endpoint} cannot be resolved: check its name${hint}`;
+    return `the host of ${endpoint} cannot be resolved: check its name`;
   }
   if (/Protocol error|HTTP\/1|Parse Error|ERR_HTTP2_ERROR/.test(text)) {
     return `something at ${endpoint} answers, but does not speak gRPC: is the port wrong, or does it use TLS?`;
@@ -49,7 +52,8 @@ function explain(text, endpoint) {
   if (
     /Connection dropped|ECONNRESET|EPIPE|GOAWAY|RST_STREAM|socket hang up|[Kk]eepalive|No connection established$/.test(
       text,
-    )
+    ) ||
+    /Last error: Failed to connect/.test(text)
   ) {
     const causes = 'the server ended, restarts, or refused the connection, and then its log says why';
     return `the connection to ${endpoint} was closed: ${causes}`;
@@ -254,7 +258,7 @@ export class Connection {
     if (error.code === 'RESOURCE_EXHAUSTED')
       return error.retryAfterUs !== 0n && (error.notRun || retry !== Retry.whenRefused);
     if (error.code !== 'UNAVAILABLE' || retry === Retry.whenRefused) return false;
-    return retry === Retry.always || !nothingListens(error);
+    return retry === Retry.always || !isWrongEndpoint(error);
   }
 
   // Returns false if the deadline comes before the next try.

@@ -2,6 +2,7 @@
 // Each function returns a whole line, with its newline.
 //
 // The lines are put together as text, because JSON.stringify() cannot write a BigInt as a number.
+import { checkOptions, toBytes, toInt64 } from './arguments.js';
 import { misuse } from './make_errors.js';
 import { OnFalse, OperationKind, guardNames, operationNames } from './kinds.js';
 import { messageOf } from './transaction.js';
@@ -91,20 +92,25 @@ function transactionFields({ precedence, waitTimeoutUs, expireRunsElse, guards, 
 // A read of a transaction, or a pair of a scan, which has an expiry.
 const readText = ({ key, value, version, expiresAtUs = null }) =>
   objectText([
-    ['key', keyText(key)],
+    ['key', keyText(toBytes(key, 'key'))],
     ['value', valueText(value)],
     ['version', orNull(version)],
     ['expires_at_us', expiresAtUs === null ? undefined : String(expiresAtUs)],
   ]);
 
-function senderFields({ session = '', request = 0n, attempts = 1, beganUs = 0n, invokeUs, returnUs = null }, index) {
+const SENDER = ['session', 'request', 'attempts', 'beganUs', 'invokeUs', 'returnUs'];
+
+function senderFields(sender, index) {
+  checkOptions(sender, SENDER, 'the sender');
+  const { session = '', request = 0n, attempts = 1, beganUs = 0n, invokeUs, returnUs = null } = sender;
+  const sinceBegin = (time, field) => String(toInt64(time, field) - toInt64(beganUs, 'beganUs'));
   return [
     ['session', session ? `"${session}"` : 'null'],
     ['request', String(request)],
     ['index', String(index)],
     ['attempts', String(attempts)],
-    ['invoke_us', String(invokeUs - beganUs)],
-    ['return_us', returnUs === null ? 'null' : String(returnUs - beganUs)],
+    ['invoke_us', sinceBegin(invokeUs, 'invokeUs')],
+    ['return_us', returnUs === null ? 'null' : sinceBegin(returnUs, 'returnUs')],
   ];
 }
 
@@ -157,10 +163,14 @@ export function historyLine(transaction, answer, sender, index = 0) {
 }
 
 // The line of a whole scan at one boundary. `scan`: a Scan that was read; `pairs`: its pairs; `limit` 0: none.
-export function historyScanLine({ from = Buffer.alloc(0), to = Buffer.alloc(0), limit = 0 }, scan, pairs, sender) {
+export function historyScanLine(options, scan, pairs, sender) {
+  checkOptions(options, ['from', 'to', 'limit'], 'the range of the scan');
+  if (typeof scan?.boundary !== 'bigint') throw misuse('scan must be a Scan that was read', { field: 'scan' });
+  if (!Array.isArray(pairs)) throw misuse('pairs must be a list', { field: 'pairs' });
+  const { from = '', to = '', limit = 0 } = options;
   const range = [
-    ['from', keyText(Buffer.from(from))],
-    ['to', keyText(Buffer.from(to))],
+    ['from', keyText(Buffer.from(toBytes(from, 'from')))],
+    ['to', keyText(Buffer.from(toBytes(to, 'to')))],
     ['limit', String(limit)],
   ];
   return `${objectText([

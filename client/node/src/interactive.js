@@ -2,7 +2,7 @@
 // has a guard for every key that was read, and one for every range that was scanned.
 //
 // Keys are held as strings of latin1, one character for each byte: they compare as the server compares keys.
-import { checkOptions, toBytes, toInt64, toInteger } from './arguments.js';
+import { checkOptions, toBytes, toExpiry, toInt64, toInteger, toKeys } from './arguments.js';
 import { Backoff } from './backoff.js';
 import { now, sleepUntil } from './clock.js';
 import { callOptions } from './call_options.js';
@@ -28,7 +28,7 @@ export class InteractiveTransaction {
   #call;
   #reads = new Map(); // key -> { value, version }
   #ranges = []; // { from, to, boundaryVersion }
-  #writes = new Map(); // key -> value; null: deleted
+  #writes = new Map(); // key -> { value, options }; value null: deleted; options: those of a put
   #ended = false;
 
   // `get`: reads keys: (keys, options) -> Result. `send`: sends a transaction: (transaction, options) -> Result.
@@ -46,10 +46,10 @@ export class InteractiveTransaction {
 
   async getMany(keys) {
     this.#checkOpen();
-    const wanted = keys.map((key) => textOf(toBytes(key, 'key')));
+    const wanted = toKeys(keys).map(textOf);
     const unknown = new Set(wanted.filter((key) => !this.#writes.has(key) && !this.#reads.has(key)));
     await this.#read([...unknown]);
-    return wanted.map((key) => copyOfValue(this.#writes.has(key) ? this.#writes.get(key) : this.#reads.get(key).value));
+    return wanted.map((key) => copyOfValue((this.#writes.get(key) ?? this.#reads.get(key)).value));
   }
 
   // The pairs of a range, with the buffered writes of this transaction. With `limit`, only the part of the range that
@@ -68,16 +68,18 @@ export class InteractiveTransaction {
     return shown.map(([key, value]) => ({ key: bytesOf(key), value: copyOfValue(value) }));
   }
 
-  put(key, value) {
+  put(key, value, options = {}) {
     this.#checkOpen();
+    toExpiry(options);
     const bytes = toBytes(key, 'key');
     const kept = typeof value === 'string' ? toBytes(value, 'value') : copyOfValue(value);
-    this.#writes.set(textOf(bytes), kept instanceof Uint8Array ? kept : toInt64(kept, 'value'));
+    const content = kept instanceof Uint8Array ? kept : toInt64(kept, 'value');
+    this.#writes.set(textOf(bytes), { value: content, options: { ...options } });
   }
 
   delete(key) {
     this.#checkOpen();
-    this.#writes.set(textOf(toBytes(key, 'key')), null);
+    this.#writes.set(textOf(toBytes(key, 'key')), { value: null });
   }
 
   // Ends the transaction. Throws a ConflictError if something that it has read has changed.
@@ -102,9 +104,9 @@ export class InteractiveTransaction {
     for (const { from, to, boundaryVersion } of this.#ranges) {
       transaction.guardRangeUnchanged(bytesOf(from), bytesOf(to), boundaryVersion);
     }
-    for (const [key, value] of this.#writes) {
+    for (const [key, { value, options }] of this.#writes) {
       if (value === null) transaction.delete(bytesOf(key));
-      else transaction.put(bytesOf(key), value);
+      else transaction.put(bytesOf(key), value, options);
     }
     return transaction;
   }
@@ -138,7 +140,7 @@ export class InteractiveTransaction {
   // Reads at least `most` pairs that this transaction has not deleted, or the whole range.
   async #scanServer(range, most, from, to) {
     let deleted = 0;
-    for (const [key, value] of this.#writes) if (value === null && isInRange(key, from, to)) deleted += 1;
+    for (const [key, { value }] of this.#writes) if (value === null && isInRange(key, from, to)) deleted += 1;
     const limit = most === Infinity ? {} : { limit: most + deleted };
     const scan = new Scan(this.#connection, { ...this.#call, ...range, ...limit });
     const pairs = [];
@@ -149,7 +151,7 @@ export class InteractiveTransaction {
   // Puts the buffered writes into the pairs of a scan.
   #merge(pairs, from, to, reverse) {
     const merged = new Map(pairs);
-    for (const [key, value] of this.#writes) {
+    for (const [key, { value }] of this.#writes) {
       if (!isInRange(key, from, to)) continue;
       if (value === null) merged.delete(key);
       else merged.set(key, value);

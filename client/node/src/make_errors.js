@@ -122,7 +122,8 @@ function tooLarge(code, text) {
 // The error of a call that ended with this gRPC status. `detail` is the ErrorDetail, or null.
 export function errorOfStatus(status, detail, where) {
   const code = codeName(status.code);
-  const text = status.details || (code === 'DEADLINE_EXCEEDED' ? 'no answer in time' : 'refused without a reason');
+  const isLate = code === 'DEADLINE_EXCEEDED' && !detail; // then gRPC has the words, and they are about its own parts
+  const text = isLate ? 'no answer in time' : status.details || 'refused without a reason';
   return (detail ? null : tooLarge(code, text)) ?? makeError(code, `${where}: ${text}`, detailsOf(detail, code));
 }
 

@@ -2,7 +2,7 @@
 // KiloKV (docs/security.md). An empty variable counts as unset.
 import { readFileSync } from 'node:fs';
 
-import { checkOptions, toMicroseconds } from './arguments.js';
+import { checkOptions, toMicroseconds, toText } from './arguments.js';
 import { misuse } from './make_errors.js';
 
 const NAMES = [
@@ -25,7 +25,12 @@ const TLS_VARIABLES = {
 const TOKEN = /^kilokv_[0-9a-f]{16}_[0-9a-f]{64}$/;
 
 function checkEndpoint(endpoint, where) {
-  const parts = typeof endpoint === 'string' ? /^(.+):(\d{1,5})$/.exec(endpoint) : null;
+  const url = /^(\w+:\/\/)(.*?)\/*$/.exec(toText(endpoint, 'endpoint'));
+  if (url) {
+    const hint = `write ${url[2]}, without ${url[1]}`;
+    throw misuse(`${where}"${endpoint}" is not HOST:PORT: ${hint}`, { field: 'endpoint' });
+  }
+  const parts = /^(.+):(\d{1,5})$/.exec(endpoint);
   const port = parts ? Number(parts[2]) : 0;
   if (port >= 1 && port <= 65535) return { endpoint, host: parts[1], port };
   throw misuse(`${where}"${endpoint}" is not HOST:PORT with a port from 1 to 65535, such as 127.0.0.1:7070`, {
@@ -41,7 +46,7 @@ function tlsOf(given, environment) {
   if (given !== undefined && given !== true) checkOptions(given, Object.keys(TLS_VARIABLES), 'the option tls');
   const tls = {};
   for (const [name, variable] of Object.entries(TLS_VARIABLES))
-    tls[name] = given?.[name] || environment[variable] || '';
+    tls[name] = toText(given?.[name] ?? '', `tls.${name}`) || environment[variable] || '';
   const named = Object.values(tls).some((value) => value !== '');
   return given !== undefined || wanted === '1' || named ? tls : null;
 }
@@ -59,8 +64,8 @@ function readToken(file, where) {
 
 function tokenOf(options, environment) {
   if (options.token !== undefined && options.tokenFile !== undefined) throw misuse('give token or tokenFile, not both');
-  if (options.token !== undefined) return options.token;
-  if (options.tokenFile !== undefined) return readToken(options.tokenFile, 'the option tokenFile');
+  if (options.token !== undefined) return toText(options.token, 'token');
+  if (options.tokenFile !== undefined) return readToken(toText(options.tokenFile, 'tokenFile'), 'the option tokenFile');
   const file = environment.KILOKV_CLIENT_TOKEN_FILE;
   if (file) return readToken(file, 'the variable KILOKV_CLIENT_TOKEN_FILE');
   return environment.KILOKV_CLIENT_TOKEN ?? '';
@@ -85,7 +90,7 @@ export function resolveOptions(options, environment) {
   const place =
     options.endpoint === undefined && named
       ? checkEndpoint(named, 'the variable KILOKV_ENDPOINT: ')
-      : checkEndpoint(options.endpoint ?? '127.0.0.1:7070', '');
+      : checkEndpoint(options.endpoint === undefined ? '127.0.0.1:7070' : options.endpoint, '');
   const tls = tlsOf(options.tls, environment);
   const token = tokenOf(options, environment);
   checkToken(token, tls, place);

@@ -3,7 +3,7 @@
 //   new Transaction({ waitTimeoutMs: 10_000 }).guard('alice', '>=', 10, WAIT).add('alice', -10).add('bob', 10)
 //
 // A transaction is a plain description. It can be sent more than once, by any client.
-import { checkOptions, toBytes, toInt64, toInteger, toMicroseconds, toTime, toUint64 } from './arguments.js';
+import { checkOptions, toBytes, toExpiry, toInt64, toInteger, toMicroseconds, toTime, toUint64 } from './arguments.js';
 import { misuse } from './make_errors.js';
 import { COMPARES, GuardKind, OnFalse, OperationKind } from './kinds.js';
 import { encode, message } from './protocol.js';
@@ -48,16 +48,6 @@ function onFalseNumber(onFalse) {
   if (!Object.hasOwn(OnFalse, onFalse))
     throw misuse(`onFalse is ${String(onFalse)}, and must be FAIL or WAIT`, { field: 'onFalse' });
   return OnFalse[onFalse];
-}
-
-// When the key expires. Nothing: a put clears the expiry of the key, and an add leaves it as it is.
-function expiryOf(options) {
-  checkOptions(options, ['ttlMs', 'expiresAtUs'], 'the options of the operation');
-  const { ttlMs, expiresAtUs } = options;
-  if (ttlMs !== undefined && expiresAtUs !== undefined) throw misuse('give ttlMs or expiresAtUs, not both');
-  if (ttlMs !== undefined) return { case: 'ttlUs', value: toMicroseconds(ttlMs, 'ttlMs') };
-  if (expiresAtUs !== undefined) return { case: 'expiresAtUs', value: toInt64(expiresAtUs, 'expiresAtUs') };
-  return { case: undefined };
 }
 
 const rangeOf = (from, to) => message('KeyRange', { from: toBytes(from, 'from'), to: toBytes(to, 'to') });
@@ -147,7 +137,7 @@ export class Transaction {
 
   put(key, value, options = {}) {
     const operand = this.#operand(value, 'value', true);
-    return this.#operation(OperationKind.put, { key: toBytes(key, 'key'), operand, expiry: expiryOf(options) });
+    return this.#operation(OperationKind.put, { key: toBytes(key, 'key'), operand, expiry: toExpiry(options) });
   }
 
   delete(key) {
@@ -156,7 +146,7 @@ export class Transaction {
 
   add(key, delta, options = {}) {
     const operand = this.#operand(delta, 'delta', false);
-    return this.#operation(OperationKind.add, { key: toBytes(key, 'key'), operand, expiry: expiryOf(options) });
+    return this.#operation(OperationKind.add, { key: toBytes(key, 'key'), operand, expiry: toExpiry(options) });
   }
 
   rangeGet(from, to, limit) {

@@ -1,5 +1,5 @@
 // A watch: the durable writes of a range, in the one serial order, each once.
-import { copyOf, toHex, toInteger, toMicroseconds, toUint64 } from './arguments.js';
+import { copyOf, toHex, toInteger, toMicroseconds, toText, toUint64 } from './arguments.js';
 import { Backoff } from './backoff.js';
 import { callOptions } from './call_options.js';
 import { now, sleepUntil } from './clock.js';
@@ -22,7 +22,7 @@ function positionOf(after) {
 }
 
 function incarnationOf(text) {
-  if (!/^([0-9a-f]{32})?$/.test(text))
+  if (!/^([0-9a-f]{32})?$/.test(toText(text, 'incarnation')))
     throw misuse('the incarnation must be 32 hexadecimal digits', { field: 'incarnation' });
   return Buffer.from(text, 'hex');
 }

@@ -331,7 +331,7 @@ const calls = {
   async write(call) {
     const transaction = transactions.get(call.transaction);
     if (call.value === null) transaction.delete(bytesOf(call.key));
-    else transaction.put(bytesOf(call.key), valueOf(call.value));
+    else transaction.put(bytesOf(call.key), valueOf(call.value), expiryOf(call));
     return {};
   },
   async commit(call) {

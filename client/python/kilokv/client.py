@@ -7,18 +7,18 @@ import threading
 from typing import TYPE_CHECKING, Callable, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from kilokv._core import admin, reads, requests
-from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore, attach
+from kilokv._core.shared import ClientBase
 from kilokv._core.watch import WatchCursor
 from kilokv.connection import Connection
 from kilokv.interactive import ATTEMPTS_MAX, Interactive, run, transactional
-from kilokv.options import ClientOptions, Tls, from_environment, trace_metadata
+from kilokv.options import trace_metadata
 from kilokv.results import Reads, Result, Results, WatchPosition
 from kilokv.scan import Scan
 from kilokv.session import AttachedSession, Progress, Session
 from kilokv.status import OpenSession, ParkedTransaction, ServerStatus
 from kilokv.transaction import Operand, Transaction
-from kilokv.values import KeyLike, Value, to_key, to_range
+from kilokv.values import KeyLike, Value, to_key, to_keys, to_range, to_session
 from kilokv.watch import Watch
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client:
+class Client(ClientBase):
     """A client of one server.
 
         with kilokv.Client("127.0.0.1:7070") as db:
@@ -44,16 +44,8 @@ class Client:
     Thread safety: any thread.
     """
 
-    def __init__(self, endpoint: Optional[str] = None, *, tls: Optional[Tls] = None, token: Optional[str] = None,
-                 timeout: float = ClientOptions.timeout, wait_for_server: float = ClientOptions.wait_for_server,
-                 backoff_min: float = ClientOptions.backoff_min, backoff_max: float = ClientOptions.backoff_max,
-                 connections: int = ClientOptions.connections) -> None:
-        options = from_environment(endpoint=endpoint, tls=tls, token=token, timeout=timeout,
-                                   wait_for_server=wait_for_server, backoff_min=backoff_min, backoff_max=backoff_max,
-                                   connections=connections)
-        self.options = options
-        self._caller = Caller(options)
-        self._connection = Connection(options)
+    def _set_up(self) -> None:
+        self._connection = Connection(self.options)
         self._lock = threading.Lock()
         self._own_session: Optional[Session] = None
 
@@ -68,7 +60,7 @@ class Client:
         """Takes over the session of a program that has ended, or cannot be reached. `session_id`: its Session.id. Every
         request of that program gets SessionFencedError from then on. `numbers_used`: the highest number that it may
         have used, if it is known. New requests get higher numbers."""
-        steps = attach(self._caller, bytes.fromhex(session_id), numbers_used)
+        steps = attach(self._caller, to_session(session_id), numbers_used)
         return AttachedSession(self._connection, *self._connection.drive(steps))
 
     @property
@@ -133,7 +125,7 @@ class Client:
     def read(self, keys: Iterable[KeyLike], *, timeout: Optional[float] = None,
              traceparent: Optional[str] = None) -> Reads:
         """Values and versions of keys, all as of one moment: up to 1,024 keys (--operations-max)."""
-        steps = reads.get(self._caller, [to_key(key) for key in keys], timeout, trace_metadata(traceparent))
+        steps = reads.get(self._caller, to_keys(keys), timeout, trace_metadata(traceparent))
         return self._connection.drive(steps)
 
     def scan(self, start: KeyLike = b"", end: KeyLike = b"", *, prefix: Optional[KeyLike] = None, reverse: bool = False,
@@ -208,13 +200,13 @@ class Client:
         """Cancels one parked transaction, or all for which the given conditions hold: sent by this client
         (ParkedTransaction.client), waiting for a key with this prefix, parked for at least so many seconds. Returns how
         many."""
-        steps = requests.cancel_parked(self._caller, parked_id, client, to_key(prefix), older_than)
+        steps = requests.cancel_parked(self._caller, parked_id, client, to_key(prefix, "prefix"), older_than)
         return self._connection.drive(steps)
 
     def cancel(self, session_id: str, request: int, index: Optional[int] = None, *, holder: int = 0) -> int:
         """Cancels what is not decided of a request of any session whose whole id is known. Returns how many
         transactions."""
-        steps = requests.cancel_request(self._caller, bytes.fromhex(session_id), request, index, holder)
+        steps = requests.cancel_request(self._caller, to_session(session_id), request, index, holder)
         return self._connection.drive(steps)
 
     def list_sessions(self, limit: int = 0) -> Tuple[List[OpenSession], int]:
@@ -242,8 +234,8 @@ class Client:
         return self._connection.drive(requests.execute(self._caller, sending, timeout, trace_metadata(traceparent)))
 
     def _bulk(self, columns: "Columns", records_at_once: Optional[int]) -> "ColumnResults":
-        from kilokv.columns import RECORDS_AT_ONCE, REQUESTS_AT_ONCE, ColumnResults
+        from kilokv.columns import REQUESTS_AT_ONCE, ColumnResults
         session = self.own_session
         with concurrent.futures.ThreadPoolExecutor(REQUESTS_AT_ONCE, "kilokv-bulk") as threads:
-            parts = threads.map(session.execute_columns, columns.parts(records_at_once or RECORDS_AT_ONCE))
+            parts = threads.map(session.execute_columns, columns.parts(records_at_once))
             return ColumnResults.join(list(parts))

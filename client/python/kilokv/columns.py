@@ -28,7 +28,7 @@ from kilokv._core.requests import Sending
 from kilokv.results import Outcome
 from kilokv.v1 import columns_pb2, transaction_pb2
 from kilokv.v1 import kilokv_pb2 as pb
-from kilokv.values import KeyLike, to_key
+from kilokv.values import KeyLike, to_integer, to_keys, wrong_type
 
 Keys = Union[Sequence[KeyLike], "np.ndarray[Any, Any]"]
 Integers = Union[Sequence[int], "np.ndarray[Any, Any]"]
@@ -57,15 +57,17 @@ class Columns:
     def put(cls, keys: Keys, values: Integers, *, ttl: Optional[Seconds] = None,
             expires_at_us: Optional[Times] = None) -> "Columns":
         """Writes an integer for each key."""
-        expiries = _Expiries.of(ttl, expires_at_us, len(values))
-        return cls(transaction_pb2.OPERATION_KIND_PUT, encode_keys(keys), to_integers(values), expiries)
+        integers = to_integers(values, "values")
+        expiries = _Expiries.of(ttl, expires_at_us, len(integers))
+        return cls(transaction_pb2.OPERATION_KIND_PUT, encode_keys(keys), integers, expiries)
 
     @classmethod
     def add(cls, keys: Keys, deltas: Integers, *, ttl: Optional[Seconds] = None,
             expires_at_us: Optional[Times] = None) -> "Columns":
         """Adds an integer to each key. An absent key counts as 0."""
-        expiries = _Expiries.of(ttl, expires_at_us, len(deltas))
-        return cls(transaction_pb2.OPERATION_KIND_ADD, encode_keys(keys), to_integers(deltas), expiries)
+        integers = to_integers(deltas, "deltas")
+        expiries = _Expiries.of(ttl, expires_at_us, len(integers))
+        return cls(transaction_pb2.OPERATION_KIND_ADD, encode_keys(keys), integers, expiries)
 
     @classmethod
     def get(cls, keys: Keys) -> "Columns":
@@ -76,8 +78,9 @@ class Columns:
     def __len__(self) -> int:
         return len(self._values)
 
-    def parts(self, records: int) -> Iterator["Columns"]:
+    def parts(self, records_at_once: Optional[int]) -> Iterator["Columns"]:
         """The same transactions as requests of at most so many records."""
+        records = RECORDS_AT_ONCE if records_at_once is None else to_integer(records_at_once, "records_at_once", 1)
         for begin in range(0, len(self), records):
             ends = self._key_ends[begin:begin + records]
             first = int(self._key_ends[begin - 1]) if begin else 0
@@ -121,14 +124,17 @@ class _Expiries:
         if ttl is not None and expires_at_us is not None:
             raise ValueError("give either ttl or expires_at_us, not both")
         if ttl is not None:
-            seconds = np.atleast_1d(np.asarray(ttl, float))
+            try:
+                seconds = np.atleast_1d(np.asarray(ttl, float))
+            except (TypeError, ValueError):
+                raise wrong_type("ttl", "a number of seconds, or a list or an array of them", ttl) from None
             if not (seconds * 1e6 >= 1).all():
                 raise ValueError("a ttl is at least a microsecond")
             times = np.rint(np.minimum(seconds, 1e12) * 1e6).astype(np.int64)
             return cls(columns_pb2.EXPIRY_KIND_TTL, _for_each(times, np.ndim(ttl), count))
         if expires_at_us is None:
             return None
-        times = to_integers(np.atleast_1d(np.asarray(expires_at_us)))
+        times = to_integers([expires_at_us] if np.ndim(expires_at_us) == 0 else expires_at_us, "expires_at_us")
         least = 1 if np.ndim(expires_at_us) == 0 else 0
         if (times < least).any():
             raise ValueError("expires_at_us is not after the Unix epoch")
@@ -240,7 +246,7 @@ class ColumnResults:
 def encode_keys(keys: Keys) -> Tuple["np.ndarray[Any, Any]", bytes]:
     """The ends of the keys, uint32, and all their bytes."""
     if not isinstance(keys, np.ndarray):
-        encoded: List[bytes] = [to_key(key) for key in keys]
+        encoded = to_keys(keys)
         lengths = np.fromiter(map(len, encoded), np.uint32, len(encoded))
         return _ends(lengths), b"".join(encoded)
     if keys.dtype.kind == "S" and keys.ndim == 1:
@@ -264,17 +270,21 @@ def _encode_padded(keys: "np.ndarray[Any, Any]") -> Tuple["np.ndarray[Any, Any]"
     return _ends(lengths), table[np.arange(width) < lengths[:, None]].tobytes()
 
 
-def to_integers(values: Integers) -> "np.ndarray[Any, Any]":
+def to_integers(values: object, what: str) -> "np.ndarray[Any, Any]":
     """int64. Raises TypeError for what are no integers, and ValueError outside of the signed 64-bit range."""
     try:
         array = np.asarray(values)
     except OverflowError:
         array = np.asarray(values, object)
-    if array.dtype.kind == "u" or array.dtype == object:
-        if array.size and not (min(array) >= -(1 << 63) and max(array) < 1 << 63):
-            raise ValueError("a value is outside of the signed 64-bit range")
+    if array.ndim == 0:
+        raise wrong_type(what, "a list or an array of integers", values)
+    if array.dtype == object:
+        return np.array([to_integer(value, f"one of {what}") for value in array], np.int64)
+    if array.dtype.kind == "u":
+        if array.size:
+            to_integer(int(array.max()), f"one of {what}")
     elif array.dtype.kind != "i" and array.size:
-        raise TypeError(f"integers are needed, not {array.dtype}")
+        raise TypeError(f"{what} must be integers, not {array.dtype}")
     return array.astype(np.int64)
 
 

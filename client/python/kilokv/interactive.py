@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any, Callable, List, Optional, Sequence, TypeVar
 
 from kilokv._core.interactive import Conflicts, InteractiveCore
 from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore
+from kilokv._core.shared import InteractiveBase
 from kilokv.connection import Connection
 from kilokv.errors import ConflictError
 from kilokv.results import Pair
-from kilokv.values import KeyLike, Value, to_integer, to_key, to_range
+from kilokv.values import KeyLike, Value, to_range
 
 T = TypeVar("T")
 ATTEMPTS_MAX = 100  # tries of run()
 
 
-class Interactive:
+class Interactive(InteractiveBase):
     """One try of an interactive transaction.
 
     Each read is strictly serializable by itself. Reads at different times can be inconsistent with each other until the
@@ -27,8 +29,8 @@ class Interactive:
 
     def __init__(self, connection: Connection, caller: Caller, session: Callable[[], SessionCore]) -> None:
         """`session` gives the session of the commit."""
+        super().__init__(InteractiveCore(caller))
         self._connection, self._session = connection, session
-        self._core = InteractiveCore(caller)
 
     def get(self, key: KeyLike) -> Value:
         """The value of a key; None: it is absent. A second read of a key gives the same value. Own writes are seen."""
@@ -36,7 +38,7 @@ class Interactive:
 
     def get_many(self, keys: Sequence[KeyLike]) -> List[Value]:
         """The values of many keys, in few calls. Each call reads its keys as of one moment."""
-        return self._connection.drive(self._core.get_many([to_key(key) for key in keys]))
+        return self._connection.drive(self._core.get_many(keys))
 
     def scan(self, start: KeyLike = b"", end: KeyLike = b"", *, prefix: Optional[KeyLike] = None) -> List[Pair]:
         """All pairs of [start, end) or of a prefix, in key order. Own writes have the version None."""
@@ -48,14 +50,6 @@ class Interactive:
         commit."""
         return self._connection.drive(self._core.scan_reverse(*to_range(start, end, prefix), limit))
 
-    def put(self, key: KeyLike, value: "int | bytes") -> None:
-        """Buffers a write."""
-        self._core.write(to_key(key), value if isinstance(value, bytes) else to_integer(value))
-
-    def delete(self, key: KeyLike) -> None:
-        """Buffers a delete."""
-        self._core.write(to_key(key), None)
-
     def commit(self) -> Optional[int]:
         """Ends the transaction. Returns the commit version; None: it wrote nothing. Raises ConflictError if something
         that it has read was changed. Then nothing was written."""
@@ -63,10 +57,6 @@ class Interactive:
         if key is not None:
             raise ConflictError(key)
         return self._core.version
-
-    def abandon(self) -> None:
-        """Ends the transaction without a commit. Nothing was sent that has to be undone."""
-        self._core.ended = True
 
     def __enter__(self) -> "Interactive":
         return self
@@ -82,11 +72,14 @@ class Interactive:
 def run(connection: Connection, caller: Caller, begin: Callable[[], Interactive], function: Callable[[Interactive], T],
         attempts_max: int) -> T:
     """The loop of Session.run() and Client.run()."""
-    conflicts = Conflicts(caller.options, attempts_max)
+    conflicts = Conflicts(caller.options, function, attempts_max)
     while True:
         try:
             with begin() as transaction:
                 answer = function(transaction)
+                if inspect.iscoroutine(answer):
+                    answer.close()
+                    raise TypeError("the function of run() must not be async: kilokv.aio.Client runs async functions")
             return answer
         except ConflictError as conflict:
             connection.drive(conflicts.pause(conflict))

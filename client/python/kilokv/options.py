@@ -9,6 +9,8 @@ import pathlib
 import re
 from typing import List, Mapping, Optional, Tuple
 
+from kilokv.values import to_integer, to_microseconds, to_text, wrong_type
+
 DEFAULT_ENDPOINT = "127.0.0.1:7070"
 _TOKEN = re.compile(r"kilokv_[0-9a-f]{16}_[0-9a-f]{64}")
 
@@ -44,8 +46,9 @@ class ClientOptions:
 
     endpoint         HOST:PORT
     timeout          longest time of a call with its retries, without the time that its transactions wait on the server
-    wait_for_server  how long the first call waits until the server listens and has recovered; 0: it fails at once if
-                     nothing listens
+    connect_timeout  longest time for which a first call tries again until the server answers
+    wait_for_server  how long the first call waits instead, until the server listens and has recovered; 0: it fails at
+                     once if nothing listens, if the host has no address, or if what listens does not speak gRPC
     backoff_min, backoff_max
                      delay before a retry: it doubles from the first to the second, with jitter
     connections      HTTP/2 connections; calls take them in turn
@@ -54,6 +57,7 @@ class ClientOptions:
     """
     endpoint: str = DEFAULT_ENDPOINT
     timeout: float = 30.0
+    connect_timeout: float = 10.0
     wait_for_server: float = 0.0
     backoff_min: float = 0.01
     backoff_max: float = 1.0
@@ -63,10 +67,13 @@ class ClientOptions:
 
     def __post_init__(self) -> None:
         check_endpoint(self.endpoint)
+        if self.tls is not None and not isinstance(self.tls, Tls):
+            raise wrong_type("tls", "a kilokv.Tls", self.tls)
         if self.token is not None:
             _check_token(self.token, self.endpoint, self.tls is not None)
-        if self.connections < 1:
-            raise ValueError("connections must be at least 1")
+        for name in ("timeout", "connect_timeout", "wait_for_server", "backoff_min", "backoff_max"):
+            to_microseconds(getattr(self, name), name)
+        to_integer(self.connections, "connections", 1)
 
     @property
     def metadata(self) -> Tuple[Tuple[str, str], ...]:
@@ -102,7 +109,7 @@ def trace_metadata(traceparent: Optional[str]) -> Tuple[Tuple[str, str], ...]:
     malformed."""
     if traceparent is None:
         return ()
-    if len(traceparent) > 256 or not _TRACEPARENT.fullmatch(traceparent):
+    if len(to_text(traceparent, "traceparent")) > 256 or not _TRACEPARENT.fullmatch(traceparent):
         raise ValueError(f"{traceparent!r} is no traceparent of W3C Trace Context")
     return (("traceparent", traceparent),)
 
@@ -110,13 +117,16 @@ def trace_metadata(traceparent: Optional[str]) -> Tuple[Tuple[str, str], ...]:
 def check_endpoint(endpoint: str) -> None:
     """Raises ValueError unless it is HOST:PORT. gRPC would take the port modulo 2^16, and another one for a missing
     one."""
+    scheme, has_scheme, place = to_text(endpoint, "the endpoint").partition("://")
+    if has_scheme:
+        raise ValueError(f"{endpoint!r} is not HOST:PORT: write {place.rstrip('/')}, without {scheme}://")
     host, colon, port = endpoint.rpartition(":")
     if not (host and colon and port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
         raise ValueError(f"{endpoint!r} is not HOST:PORT with a port from 1 to 65535, such as {DEFAULT_ENDPOINT}")
 
 
 def _check_token(token: str, endpoint: str, has_tls: bool) -> None:
-    if not _TOKEN.fullmatch(token):
+    if not _TOKEN.fullmatch(to_text(token, "the token")):
         raise ValueError("the token is malformed: a token is kilokv_, 16 hex digits, _ and 64 hex digits")
     host = endpoint.rpartition(":")[0]
     if not (has_tls or _is_this_machine(host)):
@@ -138,10 +148,21 @@ def from_environment(environment: Mapping[str, str] = os.environ, *, endpoint: O
     programs of KiloKV read. An empty variable counts as unset. Raises ValueError for a wrong variable, and OSError if a
     file cannot be read."""
     return ClientOptions(
-        endpoint=endpoint or environment.get("KILOKV_ENDPOINT") or DEFAULT_ENDPOINT,
+        endpoint=_endpoint_from(environment) if endpoint is None else endpoint,
         tls=tls or _tls_from(environment),
         token=token or _secret_from(environment, "KILOKV_CLIENT_TOKEN"),
         **others)  # type: ignore[arg-type]
+
+
+def _endpoint_from(environment: Mapping[str, str]) -> str:
+    named = environment.get("KILOKV_ENDPOINT")
+    if not named:
+        return DEFAULT_ENDPOINT
+    try:
+        check_endpoint(named)
+    except ValueError as error:
+        raise ValueError(f"the variable KILOKV_ENDPOINT: {error}") from None
+    return named
 
 
 def _tls_from(environment: Mapping[str, str]) -> Optional[Tls]:

@@ -7,7 +7,7 @@ from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Union, o
 
 from kilokv.transaction import Get, RangeGet, Transaction
 from kilokv.v1 import transaction_pb2 as pb
-from kilokv.values import Value
+from kilokv.values import Value, wrong_type
 
 
 class Outcome(enum.IntEnum):
@@ -190,6 +190,8 @@ class Result:
     def __getitem__(self, handle: Union[Get, RangeGet]) -> Union[Value, List[Pair]]:
         """What an operation has read: the value of a get(), or the pairs of a range_get(). Raises KeyError if the
         operation did not run, or if its reads were dropped."""
+        if not isinstance(handle, (Get, RangeGet)):
+            raise wrong_type("the index of a result", "what get() or range_get() has returned", handle)
         ran = self._operations_that_ran()
         if ran is None or handle.operations is not ran:
             raise KeyError("the operation did not run")

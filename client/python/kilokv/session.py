@@ -6,12 +6,12 @@ import threading
 from typing import TYPE_CHECKING, Any, Callable, Generic, List, Optional, Sequence, TypeVar
 
 from kilokv._core import requests
-from kilokv._core.retry import Caller
-from kilokv._core.session import SessionCore, state_of
+from kilokv._core.session import SessionCore
+from kilokv._core.shared import Attached, SessionBase
 from kilokv.connection import Connection
 from kilokv.interactive import ATTEMPTS_MAX, Interactive, run, transactional
 from kilokv.options import trace_metadata
-from kilokv.results import KnownRequest, RequestState, Result, Results
+from kilokv.results import KnownRequest, Result, Results
 from kilokv.transaction import Operand, Transaction
 from kilokv.values import KeyLike
 
@@ -59,7 +59,7 @@ class Pending(Generic[T]):
         self._done.set()
 
 
-class Session:
+class Session(SessionBase):
     """Requests that are applied once, however often they are sent. Client.session() and Client.attach() make sessions.
 
     Each request gets the next number. If the connection is lost or the server restarts, the request is sent again under
@@ -70,25 +70,10 @@ class Session:
     """
 
     def __init__(self, connection: Connection, core: SessionCore) -> None:
-        self.connection, self.core = connection, core
+        super().__init__(core)
+        self.connection = connection
         self._stopped = threading.Event()
         threading.Thread(target=self._renew, name="kilokv-lease", daemon=True).start()
-
-    @property
-    def caller(self) -> Caller:
-        return self.core.caller
-
-    @property
-    def id(self) -> str:
-        """The whole id, as 32 hexadecimal digits. It is a secret: who has it, and may log in as the same user, can
-        attach to the session. A program that wants to ask after a crash keeps it in a file that only its user can
-        read."""
-        return self.core.session.hex()
-
-    @property
-    def holder(self) -> int:
-        """0: this client has opened the session; n: the n-th attach was its own."""
-        return self.core.holder
 
     def execute(self, transaction: Transaction, *, timeout: Optional[float] = None,
                 traceparent: Optional[str] = None) -> Result:
@@ -109,12 +94,13 @@ class Session:
 
     def execute_columns(self, columns: "Columns", *, timeout: Optional[float] = None) -> "ColumnResults":
         """Sends many transactions of one kind as one request (columns.py)."""
-        return self._send(columns.sending(), timeout)
+        return self._send(requests.of_columns(columns), timeout)
 
     def submit(self, transaction: Transaction, *, timeout: Optional[float] = None) -> Pending[Result]:
         """Sends a transaction in a thread of its own, and returns at once. For one that waits, and may be cancelled."""
+        sending = requests.One(transaction)
         begun = self.core.begin()
-        steps = self.core.send(begun, requests.One(transaction), timeout)
+        steps = self.core.send(begun, sending, timeout)
         return Pending(self, begun[0], lambda: self.connection.drive(steps))
 
     def resume(self, number: int, transaction: Transaction, *, timeout: Optional[float] = None) -> Result:
@@ -168,11 +154,6 @@ class Session:
         """Asks again what has become of the requests that nobody has acknowledged. Only in a session from attach()."""
         return self.connection.drive(self.core.known_requests())
 
-    def acknowledge_through(self, number: int) -> None:
-        """Nothing more is needed of the requests that earlier holders have left open, up to this number. The server may
-        then drop their results. It happens by itself after 1,024 further requests."""
-        self.core.numbers.acknowledge_through(number)
-
     def close(self, *, keep_open: bool = False) -> None:
         """Ends the session. `keep_open`: it stays open on the server until its lease ends, so that another client can
         attach to it. It does not wait for requests of other threads."""
@@ -191,29 +172,16 @@ class Session:
         self.close()
 
     def _send(self, sending: requests.Sending[T], timeout: Optional[float], traceparent: Optional[str] = None) -> T:
-        return self.connection.drive(self.core.send(self.core.begin(), sending, timeout, trace_metadata(traceparent)))
+        metadata = trace_metadata(traceparent)
+        return self.connection.drive(self.core.send(self.core.begin(), sending, timeout, metadata))
 
     def _renew(self) -> None:
         self.connection.drive(self.core.renew_until_ended(), self._stopped)
 
 
-class AttachedSession(Session):
-    """A session that this client has taken over from another one.
-
-    acknowledged_through  the earlier holder has the results of all requests up to this number
-    requests              what the server knows of those after it, by their numbers
-    frozen                the session is from before a restore: it has what is stored, and runs nothing more
-    incarnation           of the database, as 32 hexadecimal digits
-    """
+class AttachedSession(Attached, Session):
+    """A session that this client has taken over from another one."""
 
     def __init__(self, connection: Connection, core: SessionCore, answer: Any, known: List[KnownRequest]) -> None:
-        super().__init__(connection, core)
-        self.acknowledged_through: int = answer.acknowledged_through
-        self.requests = known
-        self.frozen: bool = answer.frozen
-        self.incarnation: str = answer.incarnation.hex()
-
-    def state_of(self, number: int) -> RequestState:
-        """The state of any number, as of the attach. DECIDED and NOT_KNOWN are final."""
-        return state_of(self.acknowledged_through, self.requests, number)
-
+        Session.__init__(self, connection, core)
+        Attached.__init__(self, answer, known)

@@ -20,7 +20,8 @@ import enum
 from typing import Any, Optional, TypeVar, Union
 
 from kilokv.v1 import transaction_pb2 as pb
-from kilokv.values import KeyLike, to_expiry, to_integer, to_key, to_microseconds
+from kilokv.values import (KeyLike, to_bytes, to_expiry, to_integer, to_key, to_microseconds, to_unsigned, to_value,
+                           wrong_type)
 
 
 class OnFalse(enum.IntEnum):
@@ -96,8 +97,8 @@ class Operations:
             expires_at_us: Optional[int] = None) -> OperationsType:
         """Adds to the integer of a key. An absent key counts as 0. Without a time, the key expires when it would have
         before."""
-        if isinstance(delta, (bytes, bytearray)):
-            raise TypeError("the delta of an add is an integer, not bytes")
+        if not isinstance(delta, (Get, ServerOperand)):
+            delta = to_integer(delta, "the delta")
         self._write(pb.OPERATION_KIND_ADD, key, delta, ttl, expires_at_us)
         return self
 
@@ -119,25 +120,21 @@ class Operations:
         return self
 
     def _add_range(self, kind: int, start: KeyLike, end: KeyLike, limit: int) -> None:
-        operation = self._operations.add(kind=kind, limit=limit)
-        _set_range(operation.range, start, end)
+        self._operations.add(kind=kind, range=_range(start, end), limit=to_unsigned(limit, "limit", 32))
 
     def _write(self, kind: int, key: KeyLike, operand: Operand, ttl: Optional[float],
                expires_at_us: Optional[int]) -> None:
         name: str
         content: Union[int, bytes]
-        if isinstance(operand, (bytes, bytearray)):
-            name, content = "bytes", bytes(operand)
-        elif isinstance(operand, Get):
+        if isinstance(operand, Get):
             if operand.operations is not self:
                 raise ValueError("an operand must be a get() of the same list of the same transaction")
             name, content = "get_negated" if operand.negated else "get", operand.index
         elif isinstance(operand, ServerOperand):
             name, content = operand.value, True
-        elif isinstance(operand, str):
-            raise TypeError("a value is an int or bytes, not str: encode it")
         else:
-            name, content = "integer", to_integer(operand)
+            content = to_value(operand)
+            name = "integer" if isinstance(content, int) else "bytes"
         expiry = to_expiry(ttl, expires_at_us)
         operation = self._operations.add(kind=kind, key=to_key(key))
         setattr(operation.operand, name, content)
@@ -155,9 +152,9 @@ class Transaction(Operations):
 
     def __init__(self, *, precedence: int = 0, wait_timeout: float = 0.0, expire_runs_else: bool = False) -> None:
         self.message = pb.Transaction()
-        if precedence:
-            self.message.precedence = precedence
-        if wait_timeout:
+        if precedence != 0:
+            self.message.precedence = to_unsigned(precedence, "precedence", 32)
+        if wait_timeout != 0:
             self.message.wait_timeout_us = to_microseconds(wait_timeout, "wait_timeout")
         if expire_runs_else:
             self.message.expire_runs_else = True
@@ -181,49 +178,41 @@ class Transaction(Operations):
               on_false: OnFalse = FAIL) -> "Transaction":
         """Compares the integer of a key with an integer, or with that of another key: == != < <= > >=. An absent key
         counts as 0."""
-        if compare not in _COMPARE:
+        if not isinstance(compare, str) or compare not in _COMPARE:
             raise ValueError(f"{compare!r} is no comparison: use one of {' '.join(_COMPARE)}")
         if (value is None) == (other is None):
             raise ValueError("a guard compares either with a value or with another key")
-        guard = self._guard(_COMPARE[compare], key, on_false)
         if other is None:
-            guard.integer = to_integer(value)
-        else:
-            guard.other_key = to_key(other)
-        return self
+            return self._guard(_COMPARE[compare], on_false, key=to_key(key), integer=to_integer(value))
+        return self._guard(_COMPARE[compare], on_false, key=to_key(key), other_key=to_key(other, "other"))
 
     def guard_exists(self, key: KeyLike, *, on_false: OnFalse = FAIL) -> "Transaction":
         """The key has a value."""
-        self._guard(pb.GUARD_KIND_EXISTS, key, on_false)
-        return self
+        return self._guard(pb.GUARD_KIND_EXISTS, on_false, key=to_key(key))
 
     def guard_absent(self, key: KeyLike, *, on_false: OnFalse = FAIL) -> "Transaction":
         """The key has no value."""
-        self._guard(pb.GUARD_KIND_ABSENT, key, on_false)
-        return self
+        return self._guard(pb.GUARD_KIND_ABSENT, on_false, key=to_key(key))
 
     def guard_version(self, key: KeyLike, version: int, *, on_false: OnFalse = FAIL) -> "Transaction":
         """The version of the key is exactly this one. 0: it was never written."""
-        self._guard(pb.GUARD_KIND_VERSION_EQUAL, key, on_false).version = version
-        return self
+        return self._guard(pb.GUARD_KIND_VERSION_EQUAL, on_false, key=to_key(key),
+                           version=to_unsigned(version, "version"))
 
     def guard_unchanged(self, key: KeyLike, since_version: int, *, on_false: OnFalse = FAIL) -> "Transaction":
         """The key was not written or deleted after this version."""
-        self._guard(pb.GUARD_KIND_UNCHANGED, key, on_false).version = since_version
-        return self
+        return self._guard(pb.GUARD_KIND_UNCHANGED, on_false, key=to_key(key),
+                           version=to_unsigned(since_version, "since_version"))
 
     def guard_bytes(self, key: KeyLike, value: bytes, *, on_false: OnFalse = FAIL) -> "Transaction":
         """The key holds exactly these bytes."""
-        self._guard(pb.GUARD_KIND_BYTES_EQUAL, key, on_false).bytes = value
-        return self
+        return self._guard(pb.GUARD_KIND_BYTES_EQUAL, on_false, key=to_key(key), bytes=to_bytes(value, "the value"))
 
     def guard_range_unchanged(self, start: KeyLike, end: KeyLike, since_version: int, *,
                               on_false: OnFalse = FAIL) -> "Transaction":
         """No key of [start, end) was written or deleted after this version."""
-        guard = self._guard(pb.GUARD_KIND_RANGE_UNCHANGED, None, on_false)
-        guard.version = since_version
-        _set_range(guard.range, start, end)
-        return self
+        return self._guard(pb.GUARD_KIND_RANGE_UNCHANGED, on_false, range=_range(start, end),
+                           version=to_unsigned(since_version, "since_version"))
 
     def guard_time_before(self, time_us: Optional[int] = None, *, key: Optional[KeyLike] = None) -> "Transaction":
         """The stamp of the batch is less than a time: a constant in microseconds since the Unix epoch, or the integer
@@ -235,25 +224,28 @@ class Transaction(Operations):
         """The stamp of the batch is equal to a time, or greater. The time is as in guard_time_before()."""
         return self._guard_time(pb.GUARD_KIND_TIME_AFTER, time_us, key, on_false)
 
-    def _guard(self, kind: int, key: Optional[KeyLike], on_false: OnFalse) -> Any:
+    def _guard(self, kind: int, on_false: OnFalse, **content: Any) -> "Transaction":
         if not isinstance(on_false, OnFalse):
             raise TypeError(f"on_false is kilokv.FAIL or kilokv.WAIT, not {on_false!r}")
         self._waits = self._waits or on_false == WAIT
-        if key is None:
-            return self.message.guards.add(kind=kind, on_false=on_false)
-        return self.message.guards.add(kind=kind, on_false=on_false, key=to_key(key))
+        self.message.guards.add(kind=kind, on_false=on_false, **content)
+        return self
 
     def _guard_time(self, kind: int, time_us: Optional[int], key: Optional[KeyLike],
                     on_false: OnFalse) -> "Transaction":
         if (time_us is None) == (key is None):
-            raise ValueError("a guard of time has either a time or a key")
-        guard = self._guard(kind, key, on_false)
-        if time_us is not None:
-            guard.time_us = time_us
-        return self
+            raise ValueError("a guard of time has either time_us or key")
+        if key is not None:
+            return self._guard(kind, on_false, key=to_key(key))
+        return self._guard(kind, on_false, time_us=to_integer(time_us, "time_us", 0))
 
 
-def _set_range(message: Any, start: KeyLike, end: KeyLike) -> None:
-    message.SetInParent()  # the range of all keys has no field
-    setattr(message, "from", to_key(start))  # `from` is a word of Python
-    message.to = to_key(end)
+def check_transaction(transaction: object) -> Transaction:
+    """What a call is to send. Raises TypeError if it is no transaction."""
+    if isinstance(transaction, Transaction):
+        return transaction
+    raise wrong_type("the transaction", "a kilokv.Transaction", transaction)
+
+
+def _range(start: KeyLike, end: KeyLike) -> Any:
+    return pb.KeyRange(**{"from": to_key(start, "start"), "to": to_key(end, "end")})  # `from` is a word of Python

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Optional
+from typing import Any
 
 import grpc
 
@@ -125,7 +125,7 @@ class _Silence:
     def _run(self) -> None:
         with self._changed:
             while (left := self._until - time.monotonic()) > 0:
-                self._changed.wait(left)
+                self._changed.wait(min(left, threading.TIMEOUT_MAX))
             self._is_running = False
             if self._stream is not None:
                 self._is_silent = True

@@ -86,9 +86,9 @@ def _add_operations(operations, forms):
         elif kind == "delete":
             operations.delete(to_bytes(form["key"]))
         elif kind == "put":
-            operations.put(to_bytes(form["key"]), _operand(form["value"], reads), **_expiry(form))
+            operations.put(to_bytes(form["key"]), _operand(form["value"], reads), **to_expiry(form))
         elif kind == "add":
-            operations.add(to_bytes(form["key"]), _operand(form["delta"], reads), **_expiry(form))
+            operations.add(to_bytes(form["key"]), _operand(form["delta"], reads), **to_expiry(form))
         elif kind == "range_get":
             operations.range_get(to_bytes(form["from"]), to_bytes(form["to"]), form["limit"],
                                  reverse=form.get("reverse", False))
@@ -96,7 +96,7 @@ def _add_operations(operations, forms):
             operations.delete_range(to_bytes(form["from"]), to_bytes(form["to"]), form["limit"])
 
 
-def _expiry(form):
+def to_expiry(form):
     expiry = {}
     if "ttl_us" in form:
         expiry["ttl"] = int(form["ttl_us"]) / 1e6

@@ -193,7 +193,7 @@ class Adapter:
         if value is None:
             transaction.delete(key)
         else:
-            transaction.put(key, value)
+            transaction.put(key, value, **forms.to_expiry(call))
         return {}
 
     async def commit(self, call):

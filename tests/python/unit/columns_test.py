@@ -77,7 +77,7 @@ class ColumnsTest(unittest.TestCase):
                              ({"ttl": [1]}, ValueError), ({"expires_at_us": 0}, ValueError),
                              ({"expires_at_us": [1, -1]}, ValueError), ({"expires_at_us": [1, 2, 3]}, ValueError),
                              ({"expires_at_us": 1.5}, TypeError), ({"expires_at_us": 1 << 63}, ValueError),
-                             ({"ttl": "1s"}, ValueError)):
+                             ({"ttl": "1s"}, TypeError)):
             with self.assertRaises(error, msg=times):
                 kilokv.Columns.put(["a", "b"], [1, 2], **times)
 

@@ -22,6 +22,23 @@ class OptionsTest(unittest.TestCase):
         for wrong in ("", "host", ":7070", "host:", "host:0", "host:65536", "host:7070x", "host:٣"):
             with self.assertRaisesRegex(ValueError, "HOST:PORT"):
                 kilokv.ClientOptions(endpoint=wrong)
+        with self.assertRaisesRegex(ValueError, "write 127.0.0.1:7070, without http://"):
+            kilokv.ClientOptions(endpoint="http://127.0.0.1:7070/")
+        with self.assertRaisesRegex(ValueError, "the variable KILOKV_ENDPOINT: 'host' is not HOST:PORT"):
+            from_environment({"KILOKV_ENDPOINT": "host"})
+        with self.assertRaisesRegex(TypeError, "the endpoint must be a str, not int"):
+            kilokv.ClientOptions(endpoint=7070)
+
+    def test_times_and_counts_are_checked(self):
+        for name in ("timeout", "connect_timeout", "wait_for_server", "backoff_min", "backoff_max"):
+            for wrong, error in (("5", TypeError), (None, TypeError), (-1, ValueError), (float("nan"), ValueError)):
+                with self.assertRaisesRegex(error, name):
+                    kilokv.ClientOptions(**{name: wrong})
+        for wrong, error in ((0, ValueError), (1.5, TypeError)):
+            with self.assertRaisesRegex(error, "connections"):
+                kilokv.ClientOptions(connections=wrong)
+        with self.assertRaisesRegex(TypeError, "tls must be a kilokv.Tls, not bool"):
+            kilokv.ClientOptions(tls=True)
 
     def test_each_variable_of_tls_turns_it_on(self):
         self.assertIsNone(from_environment({}).tls)

@@ -81,6 +81,23 @@ class RetryTest(Fixture):
         self.call(Retry.ALWAYS, ["ok"])
         self.call(Retry.ALWAYS, [error(14, text="Connection refused"), "ok"])
 
+    def test_a_wrong_endpoint_at_the_first_call_is_an_error_at_once(self):
+        for words in ("DNS resolution failed", "Trying to connect an http1.x server"):
+            with self.assertRaises(kilokv.UnavailableError):
+                self.call(Retry.ALWAYS, [error(14, text=words)])
+        self.call(Retry.ALWAYS, ["ok"])
+        self.call(Retry.ALWAYS, [error(14, text="DNS resolution failed"), "ok"])
+
+    def test_the_first_call_tries_again_for_the_time_to_connect(self):
+        self.caller = Caller(kilokv.ClientOptions(connect_timeout=0.2))
+        played = self.call(Retry.ALWAYS, [lost(), "ok"])
+        self.assertGreater(played.calls[0].deadline, time.monotonic() + 20, "an answer may take long")
+        self.assertLess(played.calls[1].deadline, time.monotonic() + 0.2, "to reach the server may not")
+        self.assertGreater(self.call(Retry.ALWAYS, [lost(), "ok"]).calls[1].deadline, time.monotonic() + 20)
+        self.caller = Caller(kilokv.ClientOptions(connect_timeout=0))
+        with self.assertRaisesRegex(kilokv.UnavailableError, "was closed"):
+            self.call(Retry.ALWAYS, [lost()])
+
     def test_the_first_call_waits_for_the_server_if_it_should(self):
         self.caller = Caller(kilokv.ClientOptions(wait_for_server=9, timeout=1))
         self.assertGreater(self.caller.deadline(None), time.monotonic() + 9)

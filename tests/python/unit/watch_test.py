@@ -88,6 +88,13 @@ class WatchCursorTest(unittest.TestCase):
         cursor.take(answer(1))
         cursor.delay_after(refused)
 
+    def test_a_watch_that_reaches_no_server_ends_within_the_time_to_connect(self):
+        cursor = WatchCursor(Caller(kilokv.ClientOptions(connect_timeout=0)), b"", b"", after=None, incarnation=None,
+                             reconnect=60.0, idle=10.0)
+        cursor.begin()
+        with self.assertRaisesRegex(kilokv.UnavailableError, "was closed"):
+            cursor.delay_after(error(14, text="Socket closed"))
+
     def test_it_gives_up_in_time_with_the_error_of_the_loss(self):
         cursor = self.cursor(reconnect=0.1)
         cursor.delay_after(error(14, text="Socket closed"))

@@ -39,8 +39,8 @@ struct ClientOptions {
   std::string endpoint = "127.0.0.1:7070";        // HOST:PORT
   std::uint64_t connect_timeout_us = 10'000'000;  // the longest time that connect() takes
   // If not 0, connect() waits up to this time, instead of connect_timeout_us, until the server listens and has
-  // recovered. If 0, connect() fails at once if every address refuses the connection, and accepts a server that still
-  // recovers.
+  // recovered. If 0, connect() fails at once if the host has no address, if every address refuses the connection, or if
+  // what listens does not speak gRPC. It accepts a server that still recovers.
   std::uint64_t wait_for_server_us = 0;
   std::uint64_t request_timeout_us = 30'000'000;  // default timeout of a call: with its retries, without its WAITs
   std::uint64_t backoff_us_min = 10'000;          // delay before a retry: doubles up to the maximum, with jitter

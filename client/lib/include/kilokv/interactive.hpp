@@ -45,8 +45,9 @@ class InteractiveTransaction {
   // The last `limit` pairs of [from, to), from the last key to the first; `limit` is at least 1. Only the part of the
   // range that was read must be unchanged at the commit.
   Expected<std::vector<Pair>> scan_reverse(std::string_view from, std::string_view to, std::size_t limit);
-  void put(std::string_view key, std::int64_t value);
-  void put(std::string_view key, std::string_view bytes);
+  // A key that expires: a time to live counts from the stamp of the batch of the commit.
+  void put(std::string_view key, std::int64_t value, const Expiry& expiry = {});
+  void put(std::string_view key, std::string_view bytes, const Expiry& expiry = {});
   void del(std::string_view key);
 
   // Ends the transaction. After a `conflict` or an error the object can only be destroyed.

@@ -45,7 +45,10 @@ test('WAIT is never lost: a misspelled one is refused', () => {
   for (const wrong of ['wait', 'Wait', 1, true, null, { onFalse: WAIT }]) {
     refused(() => new Transaction().guard('k', '>=', 1, wrong), /onFalse is/);
   }
-  refused(() => new Transaction({ waitTimeout: 5 }), /no waitTimeout: there are precedence, waitTimeoutMs/);
+  refused(
+    () => new Transaction({ waitTimeout: 5 }),
+    /no waitTimeout in .*: did you mean waitTimeoutMs\? There are precedence,/,
+  );
   refused(() => new Transaction({ waitTimeoutMs: -1 }), /waitTimeoutMs is -1/);
   refused(() => new Transaction({ waitTimeoutMs: '5s' }), /waitTimeoutMs is "5s"/);
   refused(() => new Transaction({ expireRunsElse: 'yes' }), /expireRunsElse/);
@@ -61,9 +64,16 @@ test('a guard of time that could only wait in vain is refused', () => {
 });
 
 test('an expiry is a duration or a time', () => {
-  refused(() => new Transaction().put('k', 1, { ttl: 5 }), /no ttl: there are ttlMs, expiresAtUs/);
+  refused(
+    () => new Transaction().put('k', 1, { ttl: 5 }),
+    /no ttl in .*: did you mean ttlMs\? There are ttlMs, expiresAtUs/,
+  );
   refused(() => new Transaction().put('k', 1, { ttlMs: 5, expiresAtUs: 5n }), /not both/);
   refused(() => new Transaction().add('k', 1, { ttlMs: -5 }), /ttlMs is -5/);
+  for (const wrong of [0, 0.0001])
+    refused(() => new Transaction().put('k', 1, { ttlMs: wrong }), /ttlMs is .*, and must be a microsecond/);
+  refused(() => new Transaction().put('k', 1, { expiresAtUs: 0 }), /expiresAtUs is 0/);
+  refused(() => new Transaction().put('k', 1, []), /the options of the operation must be an object/);
 });
 
 test('an operator must be known', () => {
@@ -101,7 +111,7 @@ test('columns must be typed arrays of the right kind', () => {
 });
 
 test('options of calls', () => {
-  refused(() => callOptions({ timeout: 5 }), /no timeout: there are timeoutMs/);
+  refused(() => callOptions({ timeout: 5 }), /no timeout in the options of the call: did you mean timeoutMs\?/);
   refused(() => callOptions({ signal: {} }), /AbortSignal/);
   refused(() => callOptions({ traceparent: '00-0-0-00' }), /traceparent is malformed/);
   const trace = '00-0123456789abcdef0123456789abcdef-0123456789abcdef-01';
@@ -132,16 +142,19 @@ test('options come from the program first, and then from the environment', () =>
 });
 
 test('wrong options are refused before anything is sent', async () => {
-  for (const endpoint of ['host', 'host:', ':7070', 'host:0', 'host:65536', 'host:x', 7070]) {
+  for (const endpoint of ['host', 'host:', ':7070', 'host:0', 'host:65536', 'host:x']) {
     refused(() => resolveOptions({ endpoint }, {}), /not HOST:PORT/);
   }
+  for (const endpoint of [7070, null]) refused(() => resolveOptions({ endpoint }, {}), /endpoint is .* a string/);
+  refused(() => resolveOptions({ endpoint: 'http://host:1/' }, {}), /is not HOST:PORT: write host:1, without http:/);
+  refused(() => resolveOptions({ endpont: 'host:1' }, {}), /no endpont in .*connect.*: did you mean endpoint\?/);
   refused(() => resolveOptions({}, { KILOKV_ENDPOINT: 'x' }), /KILOKV_ENDPOINT/);
   refused(() => resolveOptions({}, { KILOKV_CLIENT_TLS: 'yes' }), /KILOKV_CLIENT_TLS.*not 0 or 1/);
   refused(() => resolveOptions({ token: 'secret' }, {}), /token is malformed/);
   refused(() => resolveOptions({ token, endpoint: 'far:7070' }, {}), /no token is sent to far:7070 without TLS/);
   refused(() => resolveOptions({ token, endpoint: '127.evil.example:7070' }, {}), /without TLS/);
   refused(() => resolveOptions({ tokenFile: '/does/not/exist' }, {}), /cannot read/);
-  refused(() => resolveOptions({ tls: { ca: 'x' } }, {}), /no ca: there are caFile/);
+  refused(() => resolveOptions({ tls: { ca: 'x' } }, {}), /no ca in the option tls: There are caFile/);
   await assert.rejects(connect({ endPoint: '127.0.0.1:1' }), /no endPoint/);
   await assert.rejects(connect({ tls: { caFile: '/does/not/exist' } }), /authorities of the server.*cannot read/);
   await assert.rejects(connect({ tls: { certFile: 'a.pem' } }), /needs tls.keyFile/);

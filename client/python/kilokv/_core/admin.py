@@ -9,6 +9,7 @@ from kilokv._core.steps import Steps
 from kilokv.status import OpenSession, ParkedTransaction, ServerStatus, parked_of, sessions_of, status_of
 from kilokv.v1 import activity_pb2
 from kilokv.v1 import kilokv_pb2 as pb
+from kilokv.values import to_unsigned
 
 
 def status(caller: Caller) -> Steps[ServerStatus]:
@@ -27,5 +28,5 @@ def list_parked(caller: Caller) -> Steps[List[ParkedTransaction]]:
 
 
 def list_sessions(caller: Caller, limit: int) -> Steps[Tuple[List[OpenSession], int]]:
-    request = activity_pb2.ListSessionsRequest(limit=limit)
+    request = activity_pb2.ListSessionsRequest(limit=to_unsigned(limit, "limit", 32))
     return sessions_of((yield from caller.call("ListSessions", request, caller.deadline(None), Retry.ALWAYS)))

@@ -15,6 +15,8 @@ _TOO_LARGE = re.compile(r"Received message larger than max \((\d+) vs\. (\d+)\)"
 # Words of a TLS handshake that failed. The libraries of gRPC write them with spaces, or in capitals with underscores.
 _CERTIFICATE_WORDS = ("certificate verify failed", "is not in peer certificate")
 _NOT_TLS_WORDS = "wrong version number"
+# Of the explanations below.
+_WRONG_ENDPOINT = ("the connection is refused", "cannot be resolved", "does not speak gRPC")
 
 
 def error_of_call(code: int, details: str, trailing: Optional[Iterable[Tuple[str, Any]]], method: str,
@@ -84,15 +86,15 @@ def _explain(details: str, endpoint: str) -> str:
         return (f"the connection to {endpoint} was closed: the server ended, restarts, or refused the connection; or "
                 "it uses TLS, and this client does not")
     if "failed to connect to all addresses" in details:
-        return f"cannot connect to {endpoint}"
+        return f"cannot connect to {endpoint}: the host is wrong, a firewall drops the packets, or the server hangs"
     if details == "Deadline Exceeded":
         return "no answer in time"
     return ""
 
 
-def is_refused(error: errors.Error) -> bool:
-    """Whether nothing listens at the endpoint."""
-    return "the connection is refused" in error.message
+def is_wrong_endpoint(error: errors.Error) -> bool:
+    """Whether it says that no KiloKV server is at the endpoint: to try again soon does not help."""
+    return is_of_transport(error) and any(words in error.message for words in _WRONG_ENDPOINT)
 
 
 def is_of_transport(error: errors.Error) -> bool:

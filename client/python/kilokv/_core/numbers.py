@@ -15,6 +15,7 @@ from collections import OrderedDict
 from typing import Dict, Set
 
 from kilokv import errors
+from kilokv.values import to_unsigned
 
 RESUME_WINDOW = 1024
 ATTEMPTS_KEPT = 4096
@@ -86,8 +87,9 @@ class Numbers:
 
     def acknowledge_through(self, number: int) -> None:
         """Nothing more is needed of the requests of earlier holders up to this number."""
+        through = to_unsigned(number, "the number of the request")
         with self._lock:
-            self._let_go_of_inherited(number)
+            self._let_go_of_inherited(through)
             self._acknowledge_ended()
 
     def was_uploaded(self, number: int) -> bool:

@@ -9,6 +9,7 @@ from kilokv._core.retry import Caller, Retry
 from kilokv._core.steps import Metadata, Steps
 from kilokv.results import Pair, Position, Read, Reads, pair_of
 from kilokv.v1 import kilokv_pb2 as pb
+from kilokv.values import to_integer, to_unsigned
 
 _KEYS_AT_ONCE = 1000
 _PAGE_MAX = (1 << 32) - 1
@@ -50,12 +51,13 @@ class ScanCursor:
 
     def __init__(self, start: bytes, end: bytes, *, reverse: bool, limit: Optional[int], page_pairs: int,
                  boundary: int) -> None:
-        if limit is not None and limit < 1:
-            raise ValueError(f"the limit of a scan is {limit}; at least 1 is needed")
-        self._request = pb.ScanRequest(boundary=boundary, keep_boundary=True, reverse=reverse)
+        if limit is not None:
+            to_integer(limit, "limit", 1)
+        self._request = pb.ScanRequest(boundary=to_unsigned(boundary, "boundary"), keep_boundary=True,
+                                       reverse=bool(reverse))
         self._request.range.to = end
         setattr(self._request.range, "from", start)  # `from` is a word of Python
-        self._page_pairs = page_pairs
+        self._page_pairs = to_unsigned(page_pairs, "page_pairs", 32)
         self._left = limit
         self.more = True
         self.position: Optional[Position] = None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import enum
+import math
 import random
 import time
 from typing import Any, Callable, Optional
 
 from kilokv import errors
-from kilokv._core.failures import is_of_transport, is_refused, of_many_sendings
+from kilokv._core.failures import is_of_transport, is_wrong_endpoint, of_many_sendings
 from kilokv._core.steps import Call, Metadata, Pause, Steps
 from kilokv.options import ClientOptions
+from kilokv.values import to_microseconds
 
 
 class Retry(enum.Enum):
@@ -49,8 +51,9 @@ def may_retry(error: errors.Error, retry: Retry) -> bool:
 
 
 class Caller:
-    """Makes calls with retries. It knows whether the server was ever reached: before that, a refused connection ends
-    the call at once, unless wait_for_server has time left."""
+    """Makes calls with retries. It knows whether the server was ever reached. Before that, an endpoint without a server
+    ends the call at once, and another loss after connect_timeout. If wait_for_server has time left, both end after
+    it."""
 
     def __init__(self, options: ClientOptions) -> None:
         self.options = options
@@ -62,7 +65,7 @@ class Caller:
         the first call may wait for the server."""
         now = time.monotonic()
         if timeout is not None:
-            return now + timeout
+            return now + to_microseconds(timeout, "timeout") / 1e6
         first = 0.0 if self._reached else max(0.0, self._wait_until - now)
         return now + self.options.timeout + wait + first
 
@@ -73,12 +76,14 @@ class Caller:
         backoff: Optional[Backoff] = None
         last: Optional[errors.Error] = None
         may_have_run = False
+        reach_until = time.monotonic() + self.patience()
         while True:
             try:
                 if attempt is not None:
                     attempt()
                 was_lost = isinstance(last, errors.UnavailableError)
-                answer = yield Call(method, request, deadline, take, wait_for_ready=was_lost, metadata=metadata)
+                until = self._sooner(deadline, reach_until) if was_lost else deadline
+                answer = yield Call(method, request, until, take, wait_for_ready=was_lost, metadata=metadata)
                 self.has_reached()
                 return answer
             except errors.Error as caught:
@@ -87,7 +92,7 @@ class Caller:
             if again:
                 backoff = backoff or Backoff(self.options)
                 delay = backoff.next(error.retry_after)
-                again = time.monotonic() + delay < deadline
+                again = time.monotonic() + delay < self._sooner(deadline, reach_until)
             if not again:
                 raise self._last_error(error, last, may_have_run)
             may_have_run = may_have_run or not error.never_ran
@@ -98,11 +103,21 @@ class Caller:
         """The server has answered."""
         self._reached = True
 
+    def patience(self) -> float:
+        """For how many seconds a call tries to reach a server that was never reached. Infinite: it was reached."""
+        if self._reached:
+            return math.inf
+        left = self._wait_until - time.monotonic()
+        return left if left > 0 else self.options.connect_timeout
+
+    def _sooner(self, deadline: float, reach_until: float) -> float:
+        return deadline if self._reached else min(deadline, reach_until)
+
     def may_retry(self, error: errors.Error, retry: Retry) -> bool:
         """may_retry() for a call of this client."""
         if error.reason:
             self.has_reached()
-        if not self._reached and is_refused(error) and time.monotonic() >= self._wait_until:
+        if not self._reached and is_wrong_endpoint(error) and time.monotonic() >= self._wait_until:
             return False
         return may_retry(error, retry)
 

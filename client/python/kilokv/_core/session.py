@@ -14,9 +14,9 @@ from kilokv._core.read_set import Upload, needs_upload, uploadable_guards
 from kilokv._core.retry import Caller, Retry, may_retry
 from kilokv._core.steps import Metadata, Pause, Steps
 from kilokv.results import KnownRequest, RequestState, Result
-from kilokv.transaction import Operand, Transaction
+from kilokv.transaction import Operand, Transaction, check_transaction
 from kilokv.v1 import kilokv_pb2 as pb
-from kilokv.values import KeyLike
+from kilokv.values import KeyLike, to_microseconds, to_unsigned
 
 _CLOSE_TIMEOUT = 1.0
 _RENEWAL_MIN = 0.1  # seconds
@@ -44,7 +44,7 @@ class SessionCore:
     @classmethod
     def open(cls, caller: Caller, lease: Optional[float]) -> Steps["SessionCore"]:
         """A retry may open a second session. Nobody uses the first one, so it ends with its lease."""
-        request = pb.OpenSessionRequest(lease_us=round((lease or 0) * 1e6))
+        request = pb.OpenSessionRequest(lease_us=0 if lease is None else to_microseconds(lease, "lease"))
         answer = yield from caller.call("OpenSession", request, caller.deadline(None), Retry.ALWAYS)
         return cls(caller, answer.session, answer.lease_us / 1e6)
 
@@ -55,14 +55,16 @@ class SessionCore:
         needs a send() after it."""
         if self.ended is not None:
             raise self._ended_error()
-        return (self.numbers.take(), 0) if number is None else (number, self.numbers.take_again(number))
+        if number is None:
+            return self.numbers.take(), 0
+        return number, self.numbers.take_again(number)
 
     def send(self, begun: Tuple[int, int], sending: requests.Sending[R], timeout: Optional[float],
              metadata: Metadata = (), resumed: bool = False) -> Steps[R]:
         """Sends a request until it is answered, refused, or its time is over. `resumed`: an earlier sending may have
         run."""
         number, attempts = begun
-        can_go_on = True  # if the caller gives up, such as by a cancelled task
+        can_go_on = False
         message = sending.message
         request_id = message.id
         request_id.session, request_id.number, request_id.holder = self.session, number, self.holder
@@ -76,6 +78,7 @@ class SessionCore:
 
         try:
             deadline = self.caller.deadline(timeout, sending.wait_seconds)
+            can_go_on = True  # if the caller gives up, such as by a cancelled task
             answer = yield from self.caller.call(sending.method, message, deadline, Retry.IN_SESSION, metadata=metadata,
                                                  take=sending.take, attempt=attempt)
             results = sending.results(answer, number, attempts)
@@ -89,10 +92,11 @@ class SessionCore:
 
     def execute(self, transaction: Transaction, timeout: Optional[float], metadata: Metadata = ()) -> Steps[Result]:
         """One transaction as a request of its own. Too many guards of versions are uploaded first."""
-        if needs_upload(transaction):
+        if needs_upload(check_transaction(transaction)):
             return (yield from self.commit_with_upload(transaction, timeout, metadata))
         try:
-            return (yield from self.send(self.begin(), requests.One(transaction), timeout, metadata))
+            sending = requests.One(transaction)
+            return (yield from self.send(self.begin(), sending, timeout, metadata))
         except errors.Error as error:
             # The upload has another number. If an earlier sending ran, the transaction would be applied twice.
             if not (is_too_large(error) and error.never_ran and uploadable_guards(transaction)):
@@ -101,11 +105,14 @@ class SessionCore:
 
     def resume(self, number: int, sending: requests.Sending[R], timeout: Optional[float]) -> Steps[R]:
         """Asks again for a request. The content must be the same."""
+        to_unsigned(number, "the number of the request")
         return (yield from self.send(self.begin(number), sending, timeout, resumed=True))
 
     def resume_one(self, number: int, transaction: Transaction, timeout: Optional[float]) -> Steps[Result]:
         """resume() for a transaction that may have been sent with an upload. How an earlier holder has sent a number is
         not known. It has decided as this client does."""
+        check_transaction(transaction)
+        to_unsigned(number, "the number of the request")
         uploaded = needs_upload(transaction) if self.numbers.inherits(number) else self.numbers.was_uploaded(number)
         if uploaded:
             return (yield from self.commit_with_upload(transaction, timeout, number=number))
@@ -113,8 +120,9 @@ class SessionCore:
 
     def commit_with_upload(self, transaction: Transaction, timeout: Optional[float], metadata: Metadata = (),
                            number: Optional[int] = None) -> Steps[Result]:
+        deadline = self.caller.deadline(timeout)
         begun, earlier = self.begin(number)
-        upload = Upload(self, transaction, begun, earlier, self.caller.deadline(timeout), metadata, number is not None)
+        upload = Upload(self, transaction, begun, earlier, deadline, metadata, number is not None)
         can_go_on = True
         try:
             result = yield from upload.commit()
@@ -230,10 +238,11 @@ def state_of(acknowledged_through: int, known: Sequence[KnownRequest], number: i
 
 def attach(caller: Caller, session: bytes, numbers_used: int) -> Steps[Tuple[SessionCore, Any, List[KnownRequest]]]:
     """Takes a session over. Returns it, the last answer of the server, and the requests that the server knows."""
+    used = to_unsigned(numbers_used, "numbers_used")
     request = pb.AttachSessionRequest(session=session, attempt=secrets.token_bytes(8))
     answer, known = yield from _list_requests(caller, request)
     last_known = known[-1].number if known else 0
-    numbers = Numbers(answer.acknowledged_through, max(numbers_used, last_known, answer.acknowledged_through))
+    numbers = Numbers(answer.acknowledged_through, max(used, last_known, answer.acknowledged_through))
     core = SessionCore(caller, session, answer.lease_us / 1e6, holder=answer.holder, numbers=numbers)
     return core, answer, known
 

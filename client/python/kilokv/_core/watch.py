@@ -10,7 +10,7 @@ from kilokv import errors
 from kilokv._core.retry import Backoff, Caller, Retry
 from kilokv.results import WatchedPart, WatchedWrite, WatchPosition, expiry_of, value_of
 from kilokv.v1 import kilokv_pb2 as pb
-from kilokv.values import to_microseconds
+from kilokv.values import to_microseconds, to_text, to_unsigned
 
 _INCARNATION = re.compile(r"[0-9a-f]{32}")
 _QUIET_MIN = 0.05  # seconds
@@ -37,9 +37,9 @@ class WatchCursor:
     def __init__(self, caller: Caller, start: bytes, end: bytes, *, after: Union[WatchPosition, int, None],
                  incarnation: Optional[str], reconnect: float, idle: float) -> None:
         to_microseconds(reconnect, "reconnect")
-        if not idle > 0:
+        if to_microseconds(idle, "idle") == 0:
             raise ValueError(f"idle is {idle} seconds; it must be more than 0")
-        if incarnation is not None and not _INCARNATION.fullmatch(incarnation):
+        if incarnation is not None and not _INCARNATION.fullmatch(to_text(incarnation, "incarnation")):
             raise ValueError(f"the incarnation of a database has 32 hexadecimal digits; {incarnation!r} has not")
         self._caller, self._reconnect, self._idle = caller, reconnect, idle
         self._backoff = Backoff(caller.options)
@@ -49,8 +49,9 @@ class WatchCursor:
         self.request.range.to = end
         setattr(self.request.range, "from", start)  # `from` is a word of Python
         if after is not None:
-            position = after if isinstance(after, WatchPosition) else WatchPosition(after)
-            self.request.after.version, self.request.after.writes = position
+            version, writes = after if isinstance(after, WatchPosition) else WatchPosition(after)
+            self.request.after.version = to_unsigned(version, "after")
+            self.request.after.writes = to_unsigned(writes, "after.writes", 32)
             self.request.after.SetInParent()  # the position of all writes has no field
 
     def begin(self) -> None:
@@ -67,7 +68,8 @@ class WatchCursor:
         """How many seconds to wait for the next answer."""
         if self._lost is None:
             return self._idle
-        return min(self._idle, max(self._last + self._reconnect - time.monotonic(), _QUIET_MIN))
+        left = self._last + min(self._reconnect, self._caller.patience()) - time.monotonic()
+        return min(self._idle, max(left, _QUIET_MIN))
 
     def take(self, answer: Any) -> WatchedPart:
         """Moves on behind the answer, and returns what the program gets of it."""
@@ -85,7 +87,7 @@ class WatchCursor:
     def delay_after(self, error: errors.Error) -> float:
         """Seconds to the next stream. Raises the error if the watch does not go on. The server cancels a stream whose
         client has taken nothing for long: then it goes on."""
-        is_over = time.monotonic() - self._last >= self._reconnect
+        is_over = time.monotonic() - self._last >= min(self._reconnect, self._caller.patience())
         if is_over or not self._caller.may_retry(error, Retry.IN_SESSION):
             raise self._lost if self._lost is not None and isinstance(error, errors.UnavailableError) else error
         self._lost = self._lost or error

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Awaitable, Callable, Iterable, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from kilokv._core import admin, reads, requests
-from kilokv._core.retry import Caller
 from kilokv._core.session import SessionCore, attach
+from kilokv._core.shared import ClientBase
 from kilokv._core.watch import WatchCursor
 from kilokv.aio.connection import Connection
 from kilokv.aio.interactive import Interactive, run, transactional
@@ -16,12 +16,12 @@ from kilokv.aio.scan import Scan
 from kilokv.aio.session import AttachedSession, Session
 from kilokv.aio.watch import Watch
 from kilokv.interactive import ATTEMPTS_MAX
-from kilokv.options import ClientOptions, Tls, from_environment, trace_metadata
+from kilokv.options import trace_metadata
 from kilokv.results import Reads, Result, Results, WatchPosition
 from kilokv.session import Progress
 from kilokv.status import OpenSession, ParkedTransaction, ServerStatus
 from kilokv.transaction import Operand, Transaction
-from kilokv.values import KeyLike, Value, to_key, to_range
+from kilokv.values import KeyLike, Value, to_key, to_keys, to_range, to_session
 
 if TYPE_CHECKING:
     from kilokv.columns import ColumnResults, Columns, Integers, Keys, Seconds, Times
@@ -29,19 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Client:
+class Client(ClientBase):
     """A client of one server, as kilokv.Client. It belongs to one event loop."""
 
-    def __init__(self, endpoint: Optional[str] = None, *, tls: Optional[Tls] = None, token: Optional[str] = None,
-                 timeout: float = ClientOptions.timeout, wait_for_server: float = ClientOptions.wait_for_server,
-                 backoff_min: float = ClientOptions.backoff_min, backoff_max: float = ClientOptions.backoff_max,
-                 connections: int = ClientOptions.connections) -> None:
-        options = from_environment(endpoint=endpoint, tls=tls, token=token, timeout=timeout,
-                                   wait_for_server=wait_for_server, backoff_min=backoff_min, backoff_max=backoff_max,
-                                   connections=connections)
-        self.options = options
-        self._caller = Caller(options)
-        self._connection = Connection(options)
+    def _set_up(self) -> None:
+        self._connection = Connection(self.options)
         self._opening: Optional["asyncio.Future[Session]"] = None
 
     # Sessions.
@@ -112,7 +104,7 @@ class Client:
     async def read(self, keys: Iterable[KeyLike], *, timeout: Optional[float] = None,
                    traceparent: Optional[str] = None) -> Reads:
         """Values and versions of keys, all as of one moment: up to 1,024 keys (--operations-max)."""
-        steps = reads.get(self._caller, [to_key(key) for key in keys], timeout, trace_metadata(traceparent))
+        steps = reads.get(self._caller, to_keys(keys), timeout, trace_metadata(traceparent))
         return await self._connection.drive(steps)
 
     def scan(self, start: KeyLike = b"", end: KeyLike = b"", *, prefix: Optional[KeyLike] = None, reverse: bool = False,
@@ -167,12 +159,12 @@ class Client:
     async def cancel_parked(self, parked_id: Optional[int] = None, *, client: str = "", prefix: KeyLike = b"",
                             older_than: float = 0.0) -> int:
         """Cancels one parked transaction, or all for which the given conditions hold. Returns how many."""
-        steps = requests.cancel_parked(self._caller, parked_id, client, to_key(prefix), older_than)
+        steps = requests.cancel_parked(self._caller, parked_id, client, to_key(prefix, "prefix"), older_than)
         return await self._connection.drive(steps)
 
     async def cancel(self, session_id: str, request: int, index: Optional[int] = None, *, holder: int = 0) -> int:
         """Cancels what is not decided of a request of any session whose whole id is known. Returns how many."""
-        steps = requests.cancel_request(self._caller, bytes.fromhex(session_id), request, index, holder)
+        steps = requests.cancel_request(self._caller, to_session(session_id), request, index, holder)
         return await self._connection.drive(steps)
 
     async def list_sessions(self, limit: int = 0) -> Tuple[List[OpenSession], int]:
@@ -197,7 +189,7 @@ class Client:
         return Session(self._connection, await self._connection.drive(SessionCore.open(self._caller, lease)))
 
     async def _attach(self, session_id: str, numbers_used: int) -> AttachedSession:
-        steps = attach(self._caller, bytes.fromhex(session_id), numbers_used)
+        steps = attach(self._caller, to_session(session_id), numbers_used)
         return AttachedSession(self._connection, *(await self._connection.drive(steps)))
 
     async def _own_core(self) -> SessionCore:
@@ -209,7 +201,7 @@ class Client:
         return await self._connection.drive(steps)
 
     async def _bulk(self, columns: "Columns", records_at_once: Optional[int]) -> "ColumnResults":
-        from kilokv.columns import RECORDS_AT_ONCE, REQUESTS_AT_ONCE, ColumnResults
+        from kilokv.columns import REQUESTS_AT_ONCE, ColumnResults
         session = await self.own_session()
         room = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
@@ -217,5 +209,5 @@ class Client:
             async with room:
                 return await session.execute_columns(part)
 
-        parts = columns.parts(records_at_once or RECORDS_AT_ONCE)
+        parts = columns.parts(records_at_once)
         return ColumnResults.join(await asyncio.gather(*map(send, parts)))

@@ -6,13 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Generator, Generic, List, Optional, Sequence, TypeVar
 
 from kilokv._core import requests
-from kilokv._core.retry import Caller
-from kilokv._core.session import SessionCore, state_of
+from kilokv._core.session import SessionCore
+from kilokv._core.shared import Attached, SessionBase
 from kilokv.aio.connection import Connection
 from kilokv.aio.interactive import Interactive, run, transactional
 from kilokv.interactive import ATTEMPTS_MAX
 from kilokv.options import trace_metadata
-from kilokv.results import KnownRequest, RequestState, Result, Results
+from kilokv.results import KnownRequest, Result, Results
 from kilokv.session import Progress
 from kilokv.transaction import Operand, Transaction
 from kilokv.values import KeyLike
@@ -43,27 +43,14 @@ class Pending(Generic[T]):
         return await self._session.cancel(self.number, index)
 
 
-class Session:
+class Session(SessionBase):
     """As kilokv.Session."""
 
     def __init__(self, connection: Connection, core: SessionCore) -> None:
-        self.connection, self.core = connection, core
+        super().__init__(core)
+        self.connection = connection
         self._renewal = asyncio.ensure_future(connection.drive(core.renew_until_ended()))
         self._closed = False
-
-    @property
-    def caller(self) -> Caller:
-        return self.core.caller
-
-    @property
-    def id(self) -> str:
-        """The whole id, as 32 hexadecimal digits. It is a secret."""
-        return self.core.session.hex()
-
-    @property
-    def holder(self) -> int:
-        """0: this client has opened the session; n: the n-th attach was its own."""
-        return self.core.holder
 
     async def execute(self, transaction: Transaction, *, timeout: Optional[float] = None,
                       traceparent: Optional[str] = None) -> Result:
@@ -77,12 +64,13 @@ class Session:
 
     async def execute_columns(self, columns: "Columns", *, timeout: Optional[float] = None) -> "ColumnResults":
         """Sends many transactions of one kind as one request."""
-        return await self._send(columns.sending(), timeout)
+        return await self._send(requests.of_columns(columns), timeout)
 
     def submit(self, transaction: Transaction, *, timeout: Optional[float] = None) -> Pending[Result]:
         """Sends a transaction in a task of its own, and returns at once. For one that waits, and may be cancelled."""
+        sending = requests.One(transaction)
         begun = self.core.begin()
-        steps = self.core.send(begun, requests.One(transaction), timeout)
+        steps = self.core.send(begun, sending, timeout)
         return Pending(self, begun[0], self.connection.drive(steps))
 
     async def resume(self, number: int, transaction: Transaction, *, timeout: Optional[float] = None) -> Result:
@@ -129,10 +117,6 @@ class Session:
         """Asks again what has become of the requests that nobody has acknowledged. Only in a session from attach()."""
         return await self.connection.drive(self.core.known_requests())
 
-    def acknowledge_through(self, number: int) -> None:
-        """Nothing more is needed of the requests that earlier holders have left open, up to this number."""
-        self.core.numbers.acknowledge_through(number)
-
     async def close(self, *, keep_open: bool = False) -> None:
         """Ends the session. `keep_open`: it stays open on the server until its lease ends."""
         if self._closed:
@@ -155,20 +139,13 @@ class Session:
 
     async def _send(self, sending: requests.Sending[T], timeout: Optional[float],
                     traceparent: Optional[str] = None) -> T:
-        steps = self.core.send(self.core.begin(), sending, timeout, trace_metadata(traceparent))
-        return await self.connection.drive(steps)
+        metadata = trace_metadata(traceparent)
+        return await self.connection.drive(self.core.send(self.core.begin(), sending, timeout, metadata))
 
 
-class AttachedSession(Session):
+class AttachedSession(Attached, Session):
     """As kilokv.AttachedSession."""
 
     def __init__(self, connection: Connection, core: SessionCore, answer: Any, known: List[KnownRequest]) -> None:
-        super().__init__(connection, core)
-        self.acknowledged_through: int = answer.acknowledged_through
-        self.requests = known
-        self.frozen: bool = answer.frozen
-        self.incarnation: str = answer.incarnation.hex()
-
-    def state_of(self, number: int) -> RequestState:
-        """The state of any number, as of the attach. DECIDED and NOT_KNOWN are final."""
-        return state_of(self.acknowledged_through, self.requests, number)
+        Session.__init__(self, connection, core)
+        Attached.__init__(self, answer, known)
