@@ -1,6 +1,7 @@
 // Requests for pages over HTTP (server/http/connection.cpp). A real server reads them from a socket of this machine,
 // because reading is one with its connection. Whatever comes, the server ends the connection, and what it sends begins
-// with an answer whose code it may give. A page is asked for only with a short path, without what follows a `?`.
+// with an answer whose code it may give. Only a POST may have a body here. A page is asked for only with a short path,
+// without what follows a `?`.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,8 +30,10 @@ Page page_of(const PageRequest& request) {
   KILOKV_CHECK(std::all_of(request.path.begin(), request.path.end(), is_plain));
   const std::size_t header = request.authorization ? request.authorization->size() : 0;
   KILOKV_CHECK(request.method.size() + request.path.size() + header <= HttpLimits::kHeaderBytesMax);
+  KILOKV_CHECK(request.body.size() <= server::HttpOptions::kBodyBytesMax);
+  KILOKV_CHECK(request.body.empty() == (request.body_place == nullptr));
   Page page;
-  page.body = request.path;
+  page.body = request.path + request.body;
   return page;
 }
 
@@ -43,6 +47,11 @@ std::unique_ptr<server::HttpServer> make_server() {
   callbacks.page_at_once = [](const PageRequest& request) {
     return request.path == "/later" ? std::nullopt : std::optional<Page>(page_of(request));
   };
+  callbacks.page_later = [](const PageRequest& request, const std::function<void(Page)>& done) {
+    done(page_of(request));
+    return true;
+  };
+  callbacks.takes_body = [](const PageRequest& request) { return request.method == "POST"; };
   auto made = std::make_unique<server::HttpServer>(std::move(*listener), limits, std::move(callbacks));
   made->start();
   return made;
