@@ -213,7 +213,25 @@ void add_txn(CLI::App* app, const CommonOptions* common, Action* action) {
       "  echo '{\"guards\": [{\"key\": \"alice\", \"is\": \"ge\", \"value\": 10}],\n"
       "         \"then\": [{\"op\": \"add\", \"key\": \"alice\", \"delta\": -10},\n"
       "                  {\"op\": \"add\", \"key\": \"bob\", \"delta\": 10}]}' | kilokv txn\n"
-      "  kilokv txn --batch transfers.jsonl");
+      "  kilokv txn --batch transfers.jsonl\n\n"
+      "Fields of a transaction:\n"
+      "  guards           each with \"is\", and \"when_false\": \"fail\" (the default) or \"wait\"\n"
+      "  then, else       operations, each with \"op\"; else runs if a guard says fail\n"
+      "  wait_timeout_ms  longest wait on the server; expire_runs_else: true runs else after it\n"
+      "  precedence       0 to 255: in a batch, lower ones come first\n\n"
+      "Guards:\n"
+      "  exists, absent                  \"key\"\n"
+      "  eq, ne, lt, le, gt, ge          \"key\", and \"value\" or \"other\" (another key)\n"
+      "  bytes_eq                        \"key\", \"value\"\n"
+      "  version, unchanged              \"key\", \"version\"\n"
+      "  range_unchanged                 \"from\", \"to\", \"version\"\n"
+      "  time_before, time_after         \"time_us\", or \"key\" whose value is a time\n\n"
+      "Operations:\n"
+      "  get, delete                     \"key\"\n"
+      "  put                             \"key\", \"value\"; also \"ttl_us\" or \"expires_at_us\"\n"
+      "  add                             \"key\", \"delta\"; also \"ttl_us\" or \"expires_at_us\"\n"
+      "  range_get, delete_range         \"from\", \"to\", \"limit\"; range_get also \"reverse\": true\n\n"
+      "A value is an integer, or bytes as {\"b64\": \"...\"}. A key is text, or bytes in the same form.");
   txn->add_option("file", a->file, "file of JSON objects, each on one or more lines; -: standard input")
       ->capture_default_str();
   txn->add_flag("--batch", a->batch,

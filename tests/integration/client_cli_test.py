@@ -205,6 +205,14 @@ class CommandLine(unittest.TestCase):
                      "the version guards that a transaction begins with do not count if it is alone"):
             self.assertIn(told, error)
 
+    def test_the_help_of_txn_has_each_guard_and_operation(self):
+        text = self.kilokv("help", "txn")[0].decode()
+        for transaction in (b'{"guards": [{"is": "no guard"}]}', b'{"then": [{"op": "no operation"}]}'):
+            known = self.kilokv("txn", stdin=transaction, code=2)[1].split("known: ")[1].split(";")[0].split()
+            self.assertGreater(len(known), 5)
+            for name in known:
+                self.assertRegex(text, rf"(?m)^  (\w+, )*{name}\b", name)
+
     def test_txn_reads_transactions_over_several_lines(self):
         text = b"""{"then": [
           {"op": "put", "key": "t/lines", "value": 5}
