@@ -61,6 +61,7 @@ endfunction()
 
 get_filename_component(KILOKV_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 
+include(KilokvEmbed)
 include(KilokvPrecompiled)
 include(KilokvInstall)
 

@@ -1,14 +1,20 @@
 // kilokv-bench: the load tester. Flags: options.cpp; what a run does: run.hpp; exit codes: below and
 // docs/load-tester.md.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <sstream>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "client/bench/compare.hpp"
+#include "client/bench/html_report.hpp"
 #include "client/bench/options.hpp"
 #include "client/bench/report.hpp"
 #include "client/bench/run.hpp"
@@ -67,21 +73,51 @@ bool write(const char* flag, const std::string& text, const std::string& path) {
 // The reports of run, sweep and tune go to the files that the flags name. People read the text, unless standard output
 // has another use.
 struct Reports {
-  std::string text, json, csv;
+  std::string text, json, csv, html;
 };
 
+struct Output {
+  const char* flag;
+  const std::string& path;
+  std::string Reports::*report;
+};
+
+std::vector<Output> outputs_of(const bench::Flags& flags) {
+  return {{"--json", flags.json_path(), &Reports::json},
+          {"--csv", flags.csv_path(), &Reports::csv},
+          {"--html", flags.html_path(), &Reports::html}};
+}
+
+bool is_standard_output(const Output& output) { return output.path == "-"; }
+
 bool write_reports(const bench::Flags& flags, const Reports& reports) {
-  if (flags.json_path() != "-" && flags.csv_path() != "-") std::cout << reports.text << std::flush;
-  const bool has_json = write("--json", reports.json + "\n", flags.json_path());
-  return write("--csv", reports.csv, flags.csv_path()) && has_json;
+  const std::vector<Output> outputs = outputs_of(flags);
+  if (std::none_of(outputs.begin(), outputs.end(), is_standard_output)) std::cout << reports.text << std::flush;
+  bool has_all = true;
+  for (const Output& output : outputs) has_all = write(output.flag, reports.*output.report, output.path) && has_all;
+  return has_all;
 }
 
 bool can_write_reports(const bench::Flags& flags) {
-  if (flags.json_path() == "-" && flags.csv_path() == "-") {
-    std::cerr << "kilokv-bench: --json and --csv cannot both be -: name a file for one of them\n";
+  const std::vector<Output> outputs = outputs_of(flags);
+  const auto first = std::find_if(outputs.begin(), outputs.end(), is_standard_output);
+  const auto second = first == outputs.end() ? first : std::find_if(first + 1, outputs.end(), is_standard_output);
+  if (second != outputs.end()) {
+    std::cerr << "kilokv-bench: " << first->flag << " and " << second->flag
+              << " cannot both be -: name a file for one of them\n";
     return false;
   }
-  return can_write("--json", flags.json_path()) && can_write("--csv", flags.csv_path());
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const Output& output) { return can_write(output.flag, output.path); });
+}
+
+// The date and the time of this moment, such as 2026-11-29 14:05:10 UTC.
+std::string date_and_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 40> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts)};
 }
 
 void tell(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
@@ -98,7 +134,7 @@ int ended_as(ExitCode code) {
 }
 
 // The functions below return the exit code.
-int execute(const bench::Flags& flags, bool sweep) {
+int execute(const bench::Flags& flags, const bench::PageFacts& facts) {
   const auto runs = flags.runs();
   if (!runs) return wrong_flags(runs.error());
   if (!can_write_reports(flags) || !can_write("--history", runs->front().history_path)) {
@@ -121,9 +157,11 @@ int execute(const bench::Flags& flags, bool sweep) {
   }
   const int ended = ended_as(code);
   if (reports.empty()) return ended;
+  const bool sweep = facts.is_sweep;
   const Reports texts = {sweep ? bench::sweep_table(reports) : bench::to_text(reports.front()),
-                         sweep ? bench::json_text(reports) : bench::json_text(reports.front()),
-                         bench::csv_text(reports)};
+                         (sweep ? bench::json_text(reports) : bench::json_text(reports.front())) + "\n",
+                         bench::csv_text(reports),
+                         flags.html_path().empty() ? std::string() : bench::html_text(reports, facts)};
   return write_reports(flags, texts) ? ended : static_cast<int>(ExitCode::other);
 }
 
@@ -137,7 +175,7 @@ int tune(const bench::Flags& flags) {
   if (!report->failure.empty()) std::cerr << "kilokv-bench: " << report->failure << "\n";
   const bool is_done = report->failure.empty() && (bench::advise(*report).complete || report->interrupted_by != 0);
   const int ended = ended_as(is_done ? ExitCode::ok : ExitCode::not_done);
-  const Reports texts = {bench::to_text(*report), bench::json_text(*report), bench::csv_text(report->runs)};
+  const Reports texts = {bench::to_text(*report), bench::json_text(*report) + "\n", bench::csv_text(report->runs), {}};
   return write_reports(flags, texts) ? ended : static_cast<int>(ExitCode::other);
 }
 
@@ -215,5 +253,8 @@ int main(int argc, char** argv) {
   if (*compare_command) return compare(compare_flags);
   interrupt::install(*tune_command ? kTuneInterruptLines : kInterruptLines);
   if (*tune_command) return tune(tune_flags);
-  return *run ? execute(run_flags, false) : execute(sweep_flags, true);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  words.insert(words.begin(), "kilokv-bench");
+  const bench::PageFacts facts{static_cast<bool>(*sweep), bench::shell_line(words), date_and_time()};
+  return execute(*run ? run_flags : sweep_flags, facts);
 }

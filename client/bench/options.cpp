@@ -277,6 +277,9 @@ void Flags::add_outputs(CLI::App* command) {
   command->add_option("--csv", csv_path_,
                       "write the report as CSV to this file, a row for each run; -: standard output");
   if (purpose_ == Purpose::tune) return;
+  command->add_option("--html", html_path_,
+                      "write the report with plots to this file, as one HTML page that needs no network; -: standard "
+                      "output");
   command->add_option("--history", base_.history_path,
                       "write every transaction to this file, as one line of JSON each");
 }

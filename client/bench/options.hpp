@@ -30,6 +30,7 @@ class Flags {
   client::Expected<TuneOptions> tune() const;
   const std::string& json_path() const { return json_path_; }  // "-": standard output; empty: no JSON
   const std::string& csv_path() const { return csv_path_; }    // likewise
+  const std::string& html_path() const { return html_path_; }  // likewise; tune has none
 
  private:
   // The error names a flag that was given although it has no meaning here.
@@ -52,7 +53,7 @@ class Flags {
   std::vector<double> rates_{0};
   RunOptions base_;
   std::string pair_order_ = "withdrawals-first";
-  std::string json_path_, csv_path_;
+  std::string json_path_, csv_path_, html_path_;
   TuneOptions tune_;
 };
 

@@ -106,6 +106,11 @@ Json cpu_json(const CpuUse& cpu) {
           {"idle_share", cpu.idle}};
 }
 
+Json server_batches_json(const ServerBatches& server) {
+  if (server.batches == 0) return nullptr;
+  return {{"batches", server.batches}, {"transactions", server.transactions}, {"mean_size", server.mean_size()}};
+}
+
 Json warnings_json(const RunReport& report) {
   Json json = Json::array();
   for (const Warning& warning : warnings_of(report)) json.push_back({{"code", warning.code}, {"text", warning.text}});
@@ -161,6 +166,7 @@ Json to_json(const RunReport& report) {
                       {"total", report.state.total},
                       {"boundary", report.state.boundary}};
   json["cpu"] = cpu_json(report.cpu);
+  json["server_batches"] = server_batches_json(report.batches);
   json["warnings"] = warnings_json(report);
   json["failure"] = report.failure.empty() ? Json(nullptr) : Json(report.failure);
   json["interrupted_by"] = report.interrupted_by != 0 ? Json(report.interrupted_by) : Json(nullptr);

@@ -56,7 +56,8 @@ class Runner {
   void collect();
   void close_history();
   client::Error check_after();
-  std::string progress_line(std::int64_t now_us);
+  std::string progress_line(const Tally& interval, std::int64_t now_us);
+  void end_interval();
   client::Expected<engine::Workload> workload(std::uint64_t stream) const;
 
   const RunOptions options_;
@@ -70,6 +71,7 @@ class Runner {
   std::int64_t last_progress_us_ = 0;
   ServerFound found_;
   std::optional<CpuTimes> cpu_begin_, cpu_end_;  // of the measured part
+  std::optional<Sampler> sampler_;
 };
 
 client::Expected<engine::Workload> Runner::workload(std::uint64_t stream) const {
@@ -151,7 +153,9 @@ client::Error Runner::open_history() {
 }
 
 client::Error Runner::make_drivers() {
+  sampler_.emplace(client_.get(), found_);  // it asks the server, so before anything is due
   const std::int64_t now_us = steady_now_us();
+  sampler_->start_at(now_us);
   window_ = {now_us, now_us + options_.warmup_us, now_us + options_.warmup_us + options_.duration_us};
   report_.measured_us = options_.duration_us;
   const std::uint32_t drivers = options_.connections * (options_.unary ? options_.in_flight : 1);
@@ -185,7 +189,7 @@ void Runner::drive() {
       const auto look = at_steady_us(std::min(tick_us, steady_now_us() + kInterruptLookUs));
       while (!running.empty() && running.back().wait_until(look) == std::future_status::ready) running.pop_back();
     }
-    progress_(progress_line(steady_now_us()));
+    end_interval();
   }
   look_at_cpu();
   if (cpu_begin_ && cpu_end_) {
@@ -207,9 +211,15 @@ void Runner::look_for_interrupt() {
   for (const auto& driver : drivers_) driver->end_at(window_.end_us);
 }
 
-std::string Runner::progress_line(std::int64_t now_us) {
+void Runner::end_interval() {
+  const std::int64_t now_us = steady_now_us();
   Tally interval;
   for (const auto& driver : drivers_) interval.merge(driver->take_interval());
+  progress_(progress_line(interval, now_us));
+  sampler_->take(interval, now_us);
+}
+
+std::string Runner::progress_line(const Tally& interval, std::int64_t now_us) {
   const double interval_s = static_cast<double>(std::max<std::int64_t>(1, now_us - last_progress_us_)) / 1e6;
   last_progress_us_ = now_us;
   const auto rate = [&](client::Outcome outcome) {
@@ -229,6 +239,8 @@ std::string Runner::progress_line(std::int64_t now_us) {
 }
 
 void Runner::collect() {
+  report_.batches = sampler_->server();
+  report_.samples = sampler_->samples();
   for (const auto& driver : drivers_) {
     report_.measured.merge(driver->measured());
     report_.whole.merge(driver->whole());

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "client/bench/cpu_use.hpp"
 #include "client/bench/loader.hpp"
 #include "client/bench/run_options.hpp"
+#include "client/bench/sampler.hpp"
 #include "client/bench/state_check.hpp"
 #include "client/bench/tally.hpp"
 
@@ -21,7 +23,9 @@ struct RunReport {
   LoadReport load;
   std::int64_t measured_us = 0;  // between warm-up and the end
   Tally measured;
-  CpuUse cpu;              // of the measured part
+  CpuUse cpu;             // of the measured part
+  ServerBatches batches;  // of the whole run
+  std::vector<Sample> samples;
   Counts whole;            // with the warm-up, and with what was still in flight at the end
   int interrupted_by = 0;  // the signal that ended it early; 0: none
   bool checked = false;    // whether `state` was read: the server may be gone at the end

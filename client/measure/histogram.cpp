@@ -64,4 +64,14 @@ std::int64_t Histogram::quantile(double fraction) const {
   return max_;
 }
 
+std::map<int, std::uint64_t> Histogram::counts_by_step(int steps) const {
+  std::map<int, std::uint64_t> counts;
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    if (buckets_[i] == 0) continue;
+    const auto value = static_cast<double>(std::max<std::int64_t>(1, highest_value_of(i)));
+    counts[static_cast<int>(std::ceil(std::log2(value) * steps - 1e-9))] += buckets_[i];
+  }
+  return counts;
+}
+
 }  // namespace kilokv::bench

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace kilokv::bench {
@@ -28,6 +29,9 @@ class Histogram {
   // The smallest recorded value, to three digits, such that at least `fraction` of all values are not larger. 0 if
   // empty. Requires: 0 <= fraction <= 1.
   std::int64_t quantile(double fraction) const;
+  // How many values are in each step of a logarithmic scale, without the empty steps. Step k holds the values above
+  // 2^((k-1)/steps) and up to 2^(k/steps), as far as three digits tell; step 0 also holds 0. `steps`: in each doubling.
+  std::map<int, std::uint64_t> counts_by_step(int steps) const;
 
  private:
   std::vector<std::uint64_t> buckets_;

@@ -60,6 +60,15 @@ TEST(Report, WhatWasOfferedShows) {
   EXPECT_DOUBLE_EQ(to_json(report)["in_flight_full_share"].number(), 0.8);
 }
 
+TEST(Report, TheBatchesOfTheServerShow) {
+  RunReport report = sample();
+  EXPECT_TRUE(to_json(report)["server_batches"].is_null()) << "they are not known";
+  report.batches = {4, 100};
+  EXPECT_EQ(to_json(report)["server_batches"]["batches"], 4);
+  EXPECT_EQ(to_json(report)["server_batches"]["transactions"], 100);
+  EXPECT_DOUBLE_EQ(to_json(report)["server_batches"]["mean_size"].number(), 25);
+}
+
 TEST(Report, RefusalsAndTheirDelaysShow) {
   RunReport report = sample();
   Counts counts;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 #include <vector>
 
@@ -96,6 +97,18 @@ TEST(Histogram, EmptyAndCleared) {
   EXPECT_EQ(histogram.count(), 0u);
   EXPECT_EQ(histogram.max(), 0);
   EXPECT_EQ(histogram.quantile(0.5), 0);
+}
+
+TEST(Histogram, StepsOfALogarithmicScaleHaveAllValues) {
+  Histogram histogram;
+  EXPECT_TRUE(histogram.counts_by_step(8).empty());
+  histogram.record(0, 2);
+  histogram.record(1, 3);
+  histogram.record(1024, 5);
+  histogram.record(1025, 7);
+  histogram.record(2'000'000, 11);
+  const std::map<int, std::uint64_t> counts = histogram.counts_by_step(8);
+  EXPECT_EQ(counts, (std::map<int, std::uint64_t>{{0, 5}, {80, 5}, {81, 7}, {168, 11}}));
 }
 
 }  // namespace
