@@ -85,6 +85,7 @@ std::string type_of(std::string_view name) {
   if (name.ends_with(".html")) return "text/html; charset=utf-8";
   if (name.ends_with(".js")) return "text/javascript; charset=utf-8";
   if (name.ends_with(".css")) return "text/css; charset=utf-8";
+  if (name.ends_with(".txt")) return "text/plain; charset=utf-8";
   return "image/svg+xml";
 }
 

@@ -88,6 +88,7 @@ TEST_F(ConsoleTest, ItsFilesNeedNoLoginAndNothingElseRunsInThem) {
   EXPECT_NE(header_of(page, "Content-Security-Policy").find("default-src 'none'; script-src 'self'"),
             std::string::npos);
   EXPECT_EQ(ask(get("/console/uplot.js")).content_type, "text/javascript; charset=utf-8");
+  EXPECT_NE(ask(get("/console/uplot-license.txt")).body.find("Leon Sorokin"), std::string::npos);
   EXPECT_EQ(ask(get("/console/nothing.js")).code, 404u);
   EXPECT_EQ(ask(get("/console/../console/")).code, 404u);
   for (const char* path : {"/", "/console"}) {
