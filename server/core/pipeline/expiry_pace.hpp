@@ -22,7 +22,7 @@ namespace kilokv::server {
 class ExpiryPace {
  public:
   static constexpr DurationUs kBatchUs = 250, kLateBatchUs = 2000;
-  static constexpr std::size_t kKeysMin = 16;  // so that a batch during which the machine stood still changes little
+  static constexpr std::size_t kKeysMin = 64;  // so few cost little more than a batch does anyway
 
   // Of a batch that begins now. `most`: --expiry-batch-max.
   std::size_t keys(TimeUs now, std::size_t most) const {
@@ -38,11 +38,13 @@ class ExpiryPace {
   void note_expiries(TimeUs now, std::size_t keys, DurationUs us) {
     last_us_ = now;
     clients_us_ = 0;
-    ns_per_key_ += (1000.0 * static_cast<double>(us) / static_cast<double>(keys) - ns_per_key_) / kSmoothing;
+    const double more = 1000.0 * static_cast<double>(us) / static_cast<double>(keys) - ns_per_key_;
+    ns_per_key_ = std::max(1.0, ns_per_key_ + std::min(more, ns_per_key_) / kSmoothing);
   }
 
  private:
-  static constexpr double kSmoothing = 8;  // batches
+  // Batches. One in which the machine stood still adds an eighth at most: on a busy machine there are many.
+  static constexpr double kSmoothing = 8;
 
   double ns_per_key_ = 2000;
   TimeUs last_us_ = 0;         // the end of the last batch of expiries
