@@ -1,15 +1,22 @@
 // The keys that expire, and when. Only these keys cost memory here.
 //
 // The table finds the expiry of a key, and the keys that expire first. Keys that expire at the same time are in the
-// order of their ids. Thread safety: none.
+// order of their ids.
+//
+// The entries are nodes of a tree, in the order of their times. A hash index finds the entry of a key. A usual hash
+// table moves all entries to a larger table at once, which takes seconds with millions of entries. So this one grows by
+// linear hashing (Litwin, VLDB 1980): each new key splits one bucket. It shrinks in the same way. So each call of set()
+// takes about the same time, however many keys there are.
+//
+// Thread safety: none.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "engine/base/types.hpp"
 #include "engine/table/state_hash.hpp"
@@ -18,18 +25,25 @@ namespace kilokv::engine {
 
 class ExpiryTable {
  public:
-  // The memory of a key, with what the allocator adds.
-  static constexpr std::size_t kKeyBytes = 144;
+  // The most memory of a key, with what the allocator adds: a node of the tree, and two buckets.
+  static constexpr std::size_t kKeyBytes = 80;
 
-  bool empty() const { return of_key_.empty(); }
-  std::size_t size() const { return of_key_.size(); }
+  ExpiryTable() = default;
+  ExpiryTable(const ExpiryTable&) = delete;  // the buckets refer to the entries
+  ExpiryTable& operator=(const ExpiryTable&) = delete;
+
+  bool empty() const { return by_time_.empty(); }
+  std::size_t size() const { return by_time_.size(); }
   std::size_t memory_bytes() const { return size() * kKeyBytes; }
+  // Of the hash index: about as many as keys, and after deletes up to twice as many.
+  std::size_t buckets() const { return buckets_.size(); }
 
   // When the key expires; 0: never.
   TimeUs find(KeyId id) const {
-    if (of_key_.empty()) return 0;
-    const auto found = of_key_.find(id);
-    return found == of_key_.end() ? 0 : found->second;
+    if (empty()) return 0;
+    const Entry* entry = buckets_[bucket_of(id)];
+    while (entry != nullptr && entry->id != id) entry = entry->next;
+    return entry == nullptr ? 0 : entry->expires_us;
   }
   // From now on the key expires at this time; 0: never. Returns when it expired before.
   TimeUs set(KeyId id, TimeUs expires_us);
@@ -52,16 +66,28 @@ class ExpiryTable {
   struct Entry {
     TimeUs expires_us;
     KeyId id;
+    mutable const Entry* next = nullptr;  // in its bucket
     friend bool operator<(const Entry& a, const Entry& b) {
       return std::tie(a.expires_us, a.id.high, a.id.low) < std::tie(b.expires_us, b.id.high, b.id.low);
     }
   };
-  struct KeyIdHash {  // an id is a keyed hash already
-    std::size_t operator()(const KeyId& id) const noexcept { return id.low; }
-  };
 
-  std::unordered_map<KeyId, TimeUs, KeyIdHash> of_key_;
+  // The bucket that splits when this one is added, and that gets its entries back when it is removed.
+  static std::size_t parent_of(std::size_t bucket) { return bucket - std::bit_floor(bucket); }
+  // An id is a keyed hash already.
+  std::size_t bucket_of(KeyId id) const {
+    const std::size_t bucket = id.low & (std::bit_ceil(buckets_.size()) - 1);
+    return bucket < buckets_.size() ? bucket : parent_of(bucket);
+  }
+  const Entry** link_of(KeyId id);
+  void add(KeyId id, TimeUs expires_us);
+  void move(const Entry* entry, TimeUs expires_us);
+  void remove(const Entry** link);
+  void split_a_bucket();
+  void merge_a_bucket();
+
   std::set<Entry> by_time_;
+  std::deque<const Entry*> buckets_{nullptr};  // of each the first entry; a deque grows without a move. Never empty
   Wide hash_ = 0;
 };
 

@@ -67,7 +67,7 @@ struct DatabaseOptions {
   DurationUs tombstone_retention_us = DurationUs{3600} * 1000000;
   std::uint64_t tombstones_max = 10000000;  // beyond it, the oldest ones go before the end of their retention
   // Expiries
-  std::uint32_t expiry_batch_max = 1024;  // keys that expire in one batch
+  std::uint32_t expiry_batch_max = 8192;  // keys that expire in one batch
   // Memory: --memory-limit, and the part of it that is for data (server/memory_plan.hpp). 0: no limit.
   std::uint64_t memory_limit = 0, data_bytes_max = 0;
   bool read_only = false;                                     // no data changes (core/pipeline/read_only.hpp)

@@ -65,7 +65,7 @@ TimeUs AnswerStage::step() {
     core_->answered.set(batch->after);
     core_->at_boundary.run_through(batch->after.batch);
     const bool was_full = core_->unanswered_parts.fetch_sub(batch->unanswered_parts) > kWholeBatch;
-    const bool was_in_flight = core_->unanswered_batches.fetch_sub(1) > CoreContext::kAnsweredLater;
+    const bool was_in_flight = core_->unanswered(batch->expired)->fetch_sub(1) > CoreContext::kAnsweredLater;
     if (was_full || was_in_flight) core_->executor_worker->notify();
     core_->batch_bytes.fetch_sub(batch->memory_bytes, std::memory_order_relaxed);
     batch->clear();

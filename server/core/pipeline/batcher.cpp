@@ -19,6 +19,9 @@ constexpr std::uint32_t kPassedByMax = 64;
 // After too many batches have passed by a parked transaction, two batches wait until all is answered. The one takes
 // those that are awake first, the other those that are due.
 constexpr std::uint32_t kDrainedHandOuts = 2;
+// Batches that delete expired keys: one is executed while the other one is synced. More would make the sync longer for
+// which a batch of clients waits.
+constexpr std::uint32_t kExpiriesInFlightMax = 2;
 
 // Ascending runs of LiveItem need increasing indices; parked transactions of one request come one at a time.
 LiveItem item_of(const BatchPart& part, std::uint32_t t) {
@@ -38,43 +41,46 @@ Batcher::Batcher(const DatabaseOptions& options, const Clock* clock, const Acces
       waiting_(waiting),
       stamps_(clock, options.clock_jump_us_max, last_stamp_us, std::move(clock_changed)) {}
 
-bool Batcher::must_form(TimeUs now, std::uint32_t in_flight, bool at_once) const {
-  if (in_flight >= options_.batch_in_flight_max) return false;
+bool Batcher::must_form(TimeUs now, BatchesInFlight in_flight, bool at_once) const {
+  if (in_flight.all() >= options_.batch_in_flight_max) return false;
   const std::uint64_t waiting = queue_->ready() + waiting_->awake();
   const bool other_work = !attached_.empty() || waiting_->next_due_us() <= stamps_.now_us();
   if (waiting == 0 && !other_work) return false;
-  if (in_flight == 0 || at_once) return true;
+  if (in_flight.of_clients == 0 || at_once) return true;
   if (waiting >= options_.batch_max_transactions) return true;
   const TimeUs oldest = queue_->oldest_us();
   return oldest != kNever && now - oldest >= options_.batch_max_delay_us;
 }
 
-TimeUs Batcher::next_due(TimeUs now, std::uint32_t in_flight) const {
-  if (in_flight >= options_.batch_in_flight_max) return kNever;
+TimeUs Batcher::next_due(TimeUs now, BatchesInFlight in_flight) const {
+  if (in_flight.all() >= options_.batch_in_flight_max) return kNever;
   TimeUs due = kNever;
   if (const TimeUs oldest = queue_->oldest_us(); oldest != kNever) due = oldest + options_.batch_max_delay_us;
   if (const TimeUs waiting_us = waiting_->next_due_us(); waiting_us != kNever) {
     // What is already due waits for the batches in flight.
     const TimeUs left_us = waiting_us - stamps_.now_us();
-    if (left_us > 0 || in_flight == 0) due = std::min(due, now + std::max<TimeUs>(left_us, 0));
+    if (left_us > 0 || in_flight.of_clients == 0) due = std::min(due, now + std::max<TimeUs>(left_us, 0));
   }
   return due;
 }
 
 // By the stamps. While a batch is in flight, keys that are due wait a little, so that one batch takes many of them.
-TimeUs Batcher::expiry_due_us(const engine::Engine& engine, std::uint32_t in_flight) const {
-  if (options_.read_only || in_flight >= options_.batch_in_flight_max) return kNever;
+TimeUs Batcher::expiry_due_us(const engine::Engine& engine, BatchesInFlight in_flight) const {
+  if (options_.read_only || in_flight.all() >= options_.batch_in_flight_max) return kNever;
+  // Expiries that wait for a sync leave a place to clients.
+  if (in_flight.expiries > 0 && in_flight.all() + 1 >= options_.batch_in_flight_max) return kNever;
+  if (in_flight.expiries >= kExpiriesInFlightMax) return kNever;
   const TimeUs next_us = engine.next_expiry();
-  if (in_flight == 0 || next_us > kNever - options_.batch_max_delay_us) return next_us;
+  if (in_flight.all() == 0 || next_us > kNever - options_.batch_max_delay_us) return next_us;
   return next_us + options_.batch_max_delay_us;
 }
 
-bool Batcher::must_expire(const engine::Engine& engine, std::uint32_t in_flight) const {
+bool Batcher::must_expire(const engine::Engine& engine, BatchesInFlight in_flight) const {
   const TimeUs due_us = expiry_due_us(engine, in_flight);
   return due_us != kNever && due_us <= stamps_.now_us();
 }
 
-TimeUs Batcher::next_expiry(const engine::Engine& engine, TimeUs now, std::uint32_t in_flight) const {
+TimeUs Batcher::next_expiry(const engine::Engine& engine, TimeUs now, BatchesInFlight in_flight) const {
   const TimeUs due_us = expiry_due_us(engine, in_flight);
   if (due_us == kNever) return kNever;
   const TimeUs left_us = std::max<TimeUs>(due_us - stamps_.now_us(), 0);
@@ -82,13 +88,13 @@ TimeUs Batcher::next_expiry(const engine::Engine& engine, TimeUs now, std::uint3
 }
 
 void Batcher::fill_expired(const Position& before, const engine::Engine& engine, const engine::KeyHashSecret& secret,
-                           Batch* batch) {
+                           std::size_t keys_max, Batch* batch) {
   batch->header.number = before.batch + 1;
   batch->header.time_us = stamps_.take();
   batch->header.first_version = before.next_version;
   batch->expired = true;
   engine::ColumnsBuilder builder(&batch->columns, secret);
-  engine.visit_due(batch->header.time_us, options_.expiry_batch_max, [&](std::string_view key, TimeUs) {
+  engine.visit_due(batch->header.time_us, keys_max, [&](std::string_view key, TimeUs) {
     builder.begin();
     builder.op(engine::OpKind::del, builder.key(key));
     builder.end();

@@ -2,7 +2,8 @@
 //
 // When: as soon as there is work and no batch is in flight, so that an idle server does not wait. While an earlier
 // batch is being synced: when --batch-max-transactions are waiting, or the oldest request of the queue has waited for
-// --batch-max-delay. If nothing is in flight, a parked transaction that is due is enough to form a batch.
+// --batch-max-delay. If nothing is in flight, a parked transaction that is due is enough to form a batch. Batches that
+// delete expired keys do not count as in flight here: while many keys are due, there is always one.
 //
 // What, in this order: parked transactions, at most half of the batch while others queue; requests of the queue;
 // attached work. Both are chosen in the turns of their clients (waiting/lane_turns.hpp, turns.hpp), as far as they fit
@@ -42,6 +43,13 @@
 
 namespace kilokv::server {
 
+// Batches that are executed and not yet durable, or, if these are more, those that are too many not yet answered.
+struct BatchesInFlight {
+  std::uint32_t of_clients = 0;
+  std::uint32_t expiries = 0;  // they delete expired keys
+  std::uint32_t all() const { return of_clients + expiries; }
+};
+
 class Batcher {
  public:
   // Everything passed in outlives the batcher. `requests`: gets back the requests that are completely in batches.
@@ -50,11 +58,10 @@ class Batcher {
           Pool<Request>* requests, Waiting* waiting, TimeUs last_stamp_us,
           std::function<void(const ClockChange&)> clock_changed = {});
 
-  // Whether a batch has to form now. `in_flight`: batches that are executed and not yet durable, or too many that are
-  // not yet answered. `at_once`: the batch does not wait for more transactions.
-  bool must_form(TimeUs now, std::uint32_t in_flight, bool at_once) const;
+  // Whether a batch has to form now. `at_once`: the batch does not wait for more transactions.
+  bool must_form(TimeUs now, BatchesInFlight in_flight, bool at_once) const;
   // The time at which a batch may have to form if nothing happens before; kNever: only after something happens.
-  TimeUs next_due(TimeUs now, std::uint32_t in_flight) const;
+  TimeUs next_due(TimeUs now, BatchesInFlight in_flight) const;
 
   // Estimates what a transaction of the last batch takes of a batch, because it is to be parked.
   void estimate(const engine::TransactionColumns& columns, std::size_t t, Parked* parked) const;
@@ -63,13 +70,18 @@ class Batcher {
   // empty, because what is queued must wait until earlier batches, which read much or are large, are answered.
   bool fill(const Position& before, std::uint64_t unanswered_parts, RefusedBatch* refused, Batch* batch);
 
+  // Whether keys are due.
+  bool has_due(const engine::Engine& engine) const {
+    const TimeUs next_us = engine.next_expiry();
+    return next_us != kNever && next_us <= stamps_.now_us();
+  }
   // Whether a batch has to form now that deletes expired keys. It forms in turn with other batches.
-  bool must_expire(const engine::Engine& engine, std::uint32_t in_flight) const;
+  bool must_expire(const engine::Engine& engine, BatchesInFlight in_flight) const;
   // The time at which it may have to form if nothing happens before; kNever: only after something happens.
-  TimeUs next_expiry(const engine::Engine& engine, TimeUs now, std::uint32_t in_flight) const;
-  // Fills an empty batch with a DELETE of each of the first keys that are due, a transaction for each.
+  TimeUs next_expiry(const engine::Engine& engine, TimeUs now, BatchesInFlight in_flight) const;
+  // Fills an empty batch with a DELETE of each of the first `keys_max` keys that are due, a transaction for each.
   void fill_expired(const Position& before, const engine::Engine& engine, const engine::KeyHashSecret& secret,
-                    Batch* batch);
+                    std::size_t keys_max, Batch* batch);
 
   // Attaches work to the next batch; a batch forms for it. None of this work needs the table.
   void attach(const SessionEntry& entry) { attached_.entries.push_back(entry); }
@@ -110,7 +122,7 @@ class Batcher {
     }
   };
 
-  TimeUs expiry_due_us(const engine::Engine& engine, std::uint32_t in_flight) const;
+  TimeUs expiry_due_us(const engine::Engine& engine, BatchesInFlight in_flight) const;
   bool must_wait_for_parked(TimeUs stamp_us);
   void append_parked(Batch* batch);
   Waiting::Answer choose_parked(Parked* parked);

@@ -64,16 +64,18 @@ struct CoreContext {
   StageQueue<std::unique_ptr<Batch>> to_answer;  // durable
   BoundaryWaiters at_boundary;                   // the answer worker runs it
 
-  SharedPosition executed;                  // the executor sets it
-  SharedPosition durable;                   // the log worker sets it
-  SharedPosition answered;                  // the answer worker sets it
-  std::atomic<std::uint32_t> in_flight{0};  // batches executed, not yet durable
+  SharedPosition executed;                           // the executor sets it
+  SharedPosition durable;                            // the log worker sets it
+  SharedPosition answered;                           // the answer worker sets it
+  std::atomic<std::uint32_t> in_flight{0};           // batches executed, not yet durable
+  std::atomic<std::uint32_t> expiries_in_flight{0};  // of them: those that delete expired keys
   // The batches that are executed and not yet answered, in kWholeBatch-ths: of the reads of a whole batch, or of its
   // memory (whole_batch_bytes), whichever is more of each batch.
   std::atomic<std::uint64_t> unanswered_parts{0};
-  // Batches that are executed and not yet answered. Beyond kAnsweredLater, they count as in flight: so nobody waits for
-  // the answers of many batches, where answers take longer than batches.
-  std::atomic<std::uint32_t> unanswered_batches{0};
+  // Batches that are executed and not yet answered, those that delete expired keys apart. Beyond kAnsweredLater, they
+  // count as in flight: so nobody waits for the answers of many batches, where answers take longer than batches.
+  std::atomic<std::uint32_t> unanswered_batches{0}, unanswered_expiries{0};
+  std::atomic<std::uint32_t>* unanswered(bool expired) { return expired ? &unanswered_expiries : &unanswered_batches; }
   static constexpr std::uint32_t kAnsweredLater = 1;
   std::atomic<std::uint64_t> batch_bytes{0};       // memory of the batches that are executed and not yet answered
   std::atomic<DurationUs> stamp_minus_boot_us{0};  // of the last stamp, when it was made

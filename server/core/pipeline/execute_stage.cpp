@@ -91,8 +91,11 @@ TimeUs ExecuteStage::step() {
   }
   if (has_work) {
     expired_last_ = false;
+    const bool is_due = batcher_->has_due(*core_->engine);
     // If nothing fits beside the answers under way, the answer stage notifies when there is room again.
-    const bool waits_for_answers = !run_batch() && core_->unanswered_parts.load() > kWholeBatch;
+    const bool has_run = run_batch();
+    if (is_due) expiry_pace_.note_clients(core_->environment.clock->monotonic_us() - now);
+    const bool waits_for_answers = !has_run && core_->unanswered_parts.load() > kWholeBatch;
     return waits_for_answers && !has_more() ? next_expiry_us_ : core_->environment.clock->monotonic_us();
   }
   return next_wake(now);
@@ -247,15 +250,20 @@ void ExecuteStage::free_when_idle(TimeUs now) {
   core_->batches.clear();
 }
 
-std::uint32_t ExecuteStage::in_flight() const {
-  const std::uint32_t unanswered = core_->unanswered_batches.load(std::memory_order_acquire);
-  return std::max(core_->in_flight.load(std::memory_order_acquire),
-                  unanswered - std::min(unanswered, CoreContext::kAnsweredLater));
+BatchesInFlight ExecuteStage::in_flight() const {
+  const auto too_many = [](const std::atomic<std::uint32_t>& unanswered) {
+    const std::uint32_t count = unanswered.load(std::memory_order_acquire);
+    return count - std::min(count, CoreContext::kAnsweredLater);
+  };
+  const std::uint32_t all = core_->in_flight.load(std::memory_order_acquire);
+  const std::uint32_t expiries = core_->expiries_in_flight.load(std::memory_order_relaxed);
+  return {std::max(all - expiries, too_many(core_->unanswered_batches)),
+          std::max(expiries, too_many(core_->unanswered_expiries))};
 }
 
 bool ExecuteStage::must_form(TimeUs now) const {
-  const std::uint32_t in_flight = this->in_flight();
-  if (!refused_.empty()) return in_flight < core_->options.batch_in_flight_max;
+  const BatchesInFlight in_flight = this->in_flight();
+  if (!refused_.empty()) return in_flight.all() < core_->options.batch_in_flight_max;
   return batcher_->must_form(now, in_flight, draining_);
 }
 
@@ -268,7 +276,10 @@ bool ExecuteStage::must_expire(TimeUs now) const {
 void ExecuteStage::run_expired(TimeUs now) {
   expired_last_ = true;
   std::unique_ptr<Batch> batch = core_->batches.take();
-  batcher_->fill_expired(core_->executed.get(), *core_->engine, core_->secret, batch.get());
+  const TimeUs begin_us = core_->environment.clock->monotonic_us();
+  batcher_->fill_expired(core_->executed.get(), *core_->engine, core_->secret,
+                         expiry_pace_.keys(begin_us, core_->options.expiry_batch_max), batch.get());
+  const std::size_t keys = batch->columns.size();
   std::uint64_t log_bytes = 0;
   for (std::size_t t = 0; t < batch->columns.size(); ++t)
     log_bytes += cost_of(batch->columns, t, false, 0, 0).log.bytes;
@@ -283,6 +294,8 @@ void ExecuteStage::run_expired(TimeUs now) {
   if (!shadow_passes(*batch)) return;
   core_->counters.expired.fetch_add(batch->writes.size(), std::memory_order_relaxed);
   complete(std::move(batch));
+  const TimeUs end_us = core_->environment.clock->monotonic_us();
+  expiry_pace_.note_expiries(end_us, keys, end_us - begin_us);
 }
 
 // Whether there is more of what is done between batches, a part at a time.
@@ -292,8 +305,9 @@ bool ExecuteStage::has_more() const {
 }
 
 TimeUs ExecuteStage::next_wake(TimeUs now) const {
-  const std::uint32_t in_flight = this->in_flight();  // the log stage and the answer stage notify when this changes
-  if (has_more() || (cancels_left_ && refused_.empty()) || (in_flight == 0 && waiting_->has_candidates())) return now;
+  const BatchesInFlight in_flight = this->in_flight();  // the log stage and the answer stage notify when this changes
+  if (has_more() || (cancels_left_ && refused_.empty()) || (in_flight.all() == 0 && waiting_->has_candidates()))
+    return now;
   const TimeUs next_us = std::min(next_expiry_us_, batcher_->next_due(now, in_flight));
   if (draining_) return next_us;
   return std::min(next_us, std::max(batcher_->next_expiry(*core_->engine, now, in_flight), no_expiry_before_us_));
@@ -407,7 +421,8 @@ void ExecuteStage::complete(std::unique_ptr<Batch> batch) {
   core_->note_stamp(batch->after.time_us);
   core_->executed.set(batch->after);
   core_->in_flight.fetch_add(1, std::memory_order_relaxed);
-  core_->unanswered_batches.fetch_add(1, std::memory_order_relaxed);
+  if (batch->expired) core_->expiries_in_flight.fetch_add(1, std::memory_order_relaxed);
+  core_->unanswered(batch->expired)->fetch_add(1, std::memory_order_relaxed);
   core_->to_log.push(std::move(batch));
   core_->log_worker->notify();
   if (!unparkable.requests.empty()) fail(std::move(unparkable.requests), unparkable.status, nullptr);

@@ -35,6 +35,7 @@
 #include "server/core/pipeline/batcher.hpp"
 #include "server/core/pipeline/command_queue.hpp"
 #include "server/core/pipeline/core_context.hpp"
+#include "server/core/pipeline/expiry_pace.hpp"
 #include "server/core/pipeline/refused_batch.hpp"
 #include "server/core/pipeline/shadow_check.hpp"
 #include "server/core/reads/reader.hpp"
@@ -97,7 +98,7 @@ class ExecuteStage {
   void report(Waiting::Cancelled cancelled);
   void expire_sessions(TimeUs now);
   void free_when_idle(TimeUs now);
-  std::uint32_t in_flight() const;
+  BatchesInFlight in_flight() const;
   bool must_form(TimeUs now) const;
   bool has_more() const;
   TimeUs next_wake(TimeUs now) const;
@@ -131,7 +132,8 @@ class ExecuteStage {
   std::function<void()> when_drained_;
   bool cancels_left_ = false;  // some can be carried out now, without a batch before
   bool draining_ = false;
-  bool expired_last_ = false;       // the last batch has deleted expired keys
+  bool expired_last_ = false;  // the last batch has deleted expired keys
+  ExpiryPace expiry_pace_;
   TimeUs no_expiry_before_us_ = 0;  // the log had no space for one
   TimeUs next_expiry_us_ = 0;
   BatchNumber released_through_ = 0, last_batch_ = 0;

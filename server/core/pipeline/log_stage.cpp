@@ -1,5 +1,6 @@
 #include "server/core/pipeline/log_stage.hpp"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,8 +79,11 @@ TimeUs LogStage::step() {
     if (batch->reserved_log_bytes > 0) core_->log->release(batch->reserved_log_bytes);
   }
   core_->durable.set(group_.back()->after);
+  const auto expiries = static_cast<std::uint32_t>(
+      std::count_if(group_.begin(), group_.end(), [](const auto& batch) { return batch->expired; }));
   for (auto& batch : group_) core_->to_answer.push(std::move(batch));
   group_.clear();
+  core_->expiries_in_flight.fetch_sub(expiries, std::memory_order_relaxed);  // first: `in_flight` is never less
   core_->in_flight.fetch_sub(count, std::memory_order_release);
   core_->answer_worker->notify();
   core_->executor_worker->notify();

@@ -65,12 +65,14 @@ class BatcherTest : public ::testing::Test {
     batcher.estimate(columns, 0, &parked);
     EXPECT_TRUE(waiting.park(columns, 0, std::move(parked)).ok());
   }
-  bool must_form(std::uint32_t in_flight, bool at_once = false) {
+  bool must_form(BatchesInFlight in_flight, bool at_once = false) {
     return batcher.must_form(sim.clock.monotonic_us(), in_flight, at_once);
   }
-  TimeUs due_in(std::uint32_t in_flight) {
-    return batcher.next_due(sim.clock.monotonic_us(), in_flight) - sim.clock.monotonic_us();
+  bool must_form(std::uint32_t in_flight, bool at_once = false) {
+    return must_form(BatchesInFlight{in_flight, 0}, at_once);
   }
+  TimeUs next_due(BatchesInFlight in_flight) { return batcher.next_due(sim.clock.monotonic_us(), in_flight); }
+  TimeUs due_in(std::uint32_t in_flight) { return next_due({in_flight, 0}) - sim.clock.monotonic_us(); }
   std::unique_ptr<Batch> next() {
     auto batch = std::make_unique<Batch>();
     const bool has_work = batcher.fill(position, unanswered_parts, &refused, batch.get());
@@ -106,7 +108,7 @@ class BatcherTest : public ::testing::Test {
 TEST_F(BatcherTest, AnIdleServerDoesNotWaitForCompany) {
   EXPECT_FALSE(must_form(0));
   EXPECT_FALSE(must_form(0, true)) << "there is nothing to do";
-  EXPECT_EQ(batcher.next_due(0, 0), kNever);
+  EXPECT_EQ(next_due({0, 0}), kNever);
   queue_up(1);
   EXPECT_TRUE(must_form(0));
 }
@@ -120,7 +122,20 @@ TEST_F(BatcherTest, WhileABatchIsInFlightOneFormsWhenItIsFull) {
   EXPECT_TRUE(must_form(3));
   EXPECT_FALSE(must_form(4)) << "as many are in flight as may be";
   EXPECT_FALSE(must_form(4, true));
-  EXPECT_EQ(batcher.next_due(sim.clock.monotonic_us(), 4), kNever);
+  EXPECT_EQ(next_due({4, 0}), kNever);
+}
+
+// While very many keys are due, a batch of expiries is always in flight.
+TEST_F(BatcherTest, ABatchOfExpiriesInFlightIsNoReasonToWait) {
+  park(1, sim.clock.wall_us());
+  EXPECT_TRUE(must_form({0, 2}));
+  EXPECT_EQ(next_due({0, 2}), sim.clock.monotonic_us());
+  queue_up(1);
+  EXPECT_TRUE(must_form({0, 2}));
+  EXPECT_FALSE(must_form({1, 2})) << "the other client's batch is";
+  EXPECT_FALSE(must_form({0, 4})) << "as many are in flight as may be";
+  EXPECT_FALSE(must_form({2, 2}, true));
+  EXPECT_EQ(next_due({2, 2}), kNever);
 }
 
 TEST_F(BatcherTest, WhileABatchIsInFlightOneFormsAfterTheDelay) {
@@ -143,7 +158,7 @@ TEST_F(BatcherTest, ADeadlineFormsABatchWhenNothingIsInFlight) {
   EXPECT_TRUE(must_form(0));
   EXPECT_EQ(due_in(0), 0);
   EXPECT_FALSE(must_form(1));
-  EXPECT_EQ(batcher.next_due(sim.clock.monotonic_us(), 1), kNever) << "it waits for what is in flight";
+  EXPECT_EQ(next_due({1, 0}), kNever) << "it waits for what is in flight";
   const auto batch = next();
   EXPECT_EQ(sizes(*batch), Sizes{1});
   EXPECT_EQ(batch->expires[0], 1u);
@@ -449,7 +464,7 @@ TEST_F(BatcherTest, WhatIsDroppedLeavesTheQueueAtOnce) {
   EXPECT_EQ(queue.bytes(), stays->queued_bytes);
   EXPECT_EQ(next()->parts[0].request, stays);
   batcher.drop(queue_up(3).get());
-  EXPECT_EQ(batcher.next_due(sim.clock.monotonic_us(), 1), kNever) << "nothing is left to wait for";
+  EXPECT_EQ(next_due({1, 0}), kNever) << "nothing is left to wait for";
 }
 
 TEST_F(BatcherTest, ALargerValueMakesTheNextBatchesCountAgain) {

@@ -53,6 +53,34 @@ TEST(agrees_with_a_map) {
   }
 }
 
+// Each size up to 3,000 and back: buckets split, and merge again.
+TEST(finds_every_key_while_it_grows_and_shrinks) {
+  constexpr std::uint64_t kKeys = 3000;
+  ExpiryTable table;
+  const auto time_of = [](std::uint64_t key) { return 1 + static_cast<TimeUs>(key * 7919 % kKeys); };
+  const auto check = [&](std::uint64_t from, std::uint64_t to) {
+    EXPECT_EQ(table.size(), static_cast<std::size_t>(to - from));
+    EXPECT_TRUE(table.buckets() >= table.size());
+    EXPECT_TRUE(table.buckets() <= 2 * table.size() + 1);
+    const std::uint64_t step = table.size() % 64 == 0 ? 1 : 97;  // not all keys each time
+    for (std::uint64_t key = 0; key < kKeys; key += step) {
+      EXPECT_EQ(table.find(id_of(key)), key >= from && key < to ? time_of(key) : 0);
+    }
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint64_t key = 0; key < kKeys; ++key) {
+      EXPECT_EQ(table.set(id_of(key), time_of(key)), 0);
+      check(0, key + 1);
+    }
+    for (std::uint64_t key = 0; key < kKeys; ++key) {
+      EXPECT_EQ(table.set(id_of(key), 0), time_of(key));
+      check(key + 1, kKeys);
+    }
+    EXPECT_TRUE(table.empty());
+    EXPECT_TRUE(table.hash() == 0);
+  }
+}
+
 TEST(a_key_is_due_at_its_time) {
   ExpiryTable table;
   table.set(id_of(1), 100);
