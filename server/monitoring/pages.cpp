@@ -27,7 +27,8 @@ Page refusal(const Status& status) {
 std::optional<Page> Pages::page_at_once(const PageRequest& request) const {
   const bool is_probe = request.path == "/livez" || request.path == "/readyz";
   if (!is_probe && request.path != "/metrics" && request.path != "/status") {
-    return refusal_page(404, "there is no such page; the pages are /livez, /readyz, /metrics and /status");
+    return refusal_page(
+        404, "there is no such page; the pages are /livez, /readyz, /metrics, /status and /console/ (--console)");
   }
   if (request.method != "GET" && request.method != "HEAD") {
     Page page = refusal_page(405, "this page takes GET and HEAD");

@@ -113,15 +113,22 @@ class Pages(HttpTest):
         self.assertLessEqual(shown["memory"]["http"]["bytes"], shown["memory"]["http"]["bound_bytes"])
 
     def test_other_methods_and_paths(self):
-        pages = self.serve().pages()
+        server = self.serve()
+        pages = server.pages()
         for path in PAGES:
             self.assertEqual(get(pages, path, "HEAD")[::2], (200, ""))
             for method in ("POST", "PUT", "DELETE", "OPTIONS"):
                 self.assertEqual(get(pages, path, method).code, 405, path)
-        for path in ("/", "/metrics/", "/../status", "/kilokv.v1.KiloKV/Status"):
+        for path in ("/metrics/", "/../status", "/kilokv.v1.KiloKV/Status"):
             answer = get(pages, path)
             self.assertEqual(answer.code, 404)
-            self.assertIn("/livez, /readyz, /metrics and /status", answer.text)
+            self.assertIn("/livez, /readyz, /metrics, /status and /console/", answer.text)
+        self.assertEqual(get(pages, "/").code, 302)
+        self.assertEqual(get(pages, "/console/").code, 200)
+        server.kill()
+        pages = self.serve("--console", "off").pages()
+        for path in ("/", "/console", "/console/", "/console/api/session"):
+            self.assertEqual(get(pages, path).code, 404, path)
 
     def test_what_a_client_sends_becomes_no_label(self):
         server = self.serve()
