@@ -294,7 +294,8 @@ void add_limits(ServerOptions* options, std::vector<Setting>* s) {
        {kConnections, "connection-idle-max", Unit::duration, &o->connection_idle_us_max,
         "longest time without a call; then the connection is closed, and clients connect again by themselves"},
        {kConnections, "http-connections-max", Unit::count, &options->http.http_connections_max,
-        "most open connections for pages over HTTP, of which one address may have half; a new one takes the place of "
+        "most open connections for pages over HTTP, of which one address may have half, but at least 8; a new one "
+        "takes the place of "
         "the "
         "one that has waited longest for its client"},
        {kMessages, "message-bytes-max", Unit::size, &o->message_bytes_max,

@@ -293,6 +293,7 @@ class Server {
       return Status(StatusCode::unavailable, ErrorReason::unspecified, "--drain-timeout has passed");
     }
     service_.close();
+    if (page_server_ != nullptr) page_server_->end_calls();  // no call may begin on a server that is shut down
     grpc_->shut_down(kSendGrace);
     if (done.wait_until(end) != std::future_status::ready) {
       spdlog::warn(

@@ -25,16 +25,19 @@ std::uint32_t connections_max_of(const ServerOptions& options) {
   return static_cast<std::uint32_t>(std::min<rlim_t>(options.http.http_connections_max, limit.rlim_cur / kPart));
 }
 
+// A browser opens six connections, and its console does not load without them.
+constexpr std::uint32_t kOfBrowser = 8;
+
 HttpLimits limits_of(const ServerOptions& options) {
   const ServiceOptions& service = options.service;
   const std::uint32_t connections_max = connections_max_of(options);
-  return {
-      .connections_max = connections_max,
-      .connections_per_address_max = std::min(service.connections_per_address_max, std::max(connections_max / 2, 1u)),
-      .opens_max = service.connection_opens_max,
-      .head_us_max = service.handshake_us_max,
-      .idle_us_max = service.connection_idle_us_max,
-      .answer_us_max = service.answer_us_max};
+  return {.connections_max = connections_max,
+          .connections_per_address_max = std::min(
+              {service.connections_per_address_max, connections_max, std::max(connections_max / 2, kOfBrowser)}),
+          .opens_max = service.connection_opens_max,
+          .head_us_max = service.handshake_us_max,
+          .idle_us_max = service.connection_idle_us_max,
+          .answer_us_max = service.answer_us_max};
 }
 
 void log_refused(std::uint64_t refused, std::uint64_t made_room, const std::string& address, const std::string& why) {
@@ -66,9 +69,7 @@ Result<std::unique_ptr<PageServer>> PageServer::open(const ServerOptions& option
 }
 
 // Calls that are under way give pages to the server, so they end first.
-PageServer::~PageServer() {
-  if (calls_ != nullptr) calls_->close();
-}
+PageServer::~PageServer() { end_calls(); }
 
 void PageServer::make_console(const Listener& listener) {
   const std::string& listen = options_.http.http_listen;
@@ -96,7 +97,7 @@ void PageServer::make_server(Listener listener) {
     callbacks.page_later = [this](const PageRequest& request, std::function<void(Page)> done) {
       return console_->page_later(request, std::move(done));
     };
-    callbacks.takes_body = [this](const PageRequest& request) { return console_->takes_body(request); };
+    callbacks.refuse_body = [this](const PageRequest& request) { return console_->refuse_body(request); };
   }
   if (grpc_->tls_files() != nullptr) callbacks.new_context = PageContexts(grpc_->tls_files());
   callbacks.asks_for_certificates = !options_.service.tls.client_ca_file.empty();

@@ -28,6 +28,11 @@ class PageServer {
                                                   const GrpcServer* grpc, const LogMetrics* log);
   ~PageServer();
 
+  // Ends the calls of the console: from here on, each is refused. The other pages go on. Called before the gRPC server
+  // is shut down.
+  void end_calls() {
+    if (calls_ != nullptr) calls_->close();
+  }
   // Begins to serve.
   void start() { http_->start(); }
   const std::string& endpoint() const { return http_->endpoint(); }

@@ -73,6 +73,10 @@ Status refused(ErrorReason reason, const std::string& why) {
   return Status(StatusCode::invalid_argument, reason, why).as_not_run();
 }
 
+Status needs_login() {
+  return Status(StatusCode::unauthenticated, ErrorReason::login_missing, "the console needs a login").as_not_run();
+}
+
 Page with_policy(Page page) {
   page.headers.emplace_back("Content-Security-Policy", kPolicy);
   page.headers.emplace_back("Referrer-Policy", "no-referrer");
@@ -89,10 +93,15 @@ std::string type_of(std::string_view name) {
   return "image/svg+xml";
 }
 
-// The host of the header Host, without the port and without the brackets of IPv6.
+// The host of the header Host, without the port and without the brackets of IPv6; empty: it is malformed.
 std::string_view host_name(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.find(':'));
+  const bool has_brackets = host.starts_with('[');
+  const std::size_t end = has_brackets ? host.find(']') : std::min(host.find(':'), host.size());
+  if (end == std::string_view::npos) return {};
+  const std::string_view rest = host.substr(end + (has_brackets ? 1 : 0));
+  const bool is_port = rest.starts_with(':') && rest.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  if (!rest.empty() && !is_port) return {};
+  return has_brackets ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
 bool is_address(const std::string& name) {
@@ -171,10 +180,15 @@ bool Console::page_later(const PageRequest& request, std::function<void(Page)> d
   }
   const bool is_execute = method == "Execute";
   const bool is_audited = is_execute || method == "Cancel";
+  // The calls of a user share places, and without logins those of an address.
+  const std::string owner =
+      asker->login != nullptr ? asker->session.user : request.peer.substr(0, request.peer.rfind(':'));
   LocalCalls::Call call{.method = method,
                         .json = request.body,
                         .token = asker->session.token,
                         .peer = request.peer,
+                        .owner = owner,
+                        .may_wait = is_execute,
                         .timeout_us = is_execute ? kExecuteUsMax : kCallUsMax,
                         .cancelled = request.gone};
   calls_->begin(call, [this, done = std::move(done), asker = std::move(*asker), peer = request.peer, method,
@@ -185,10 +199,13 @@ bool Console::page_later(const PageRequest& request, std::function<void(Page)> d
   return true;
 }
 
-bool Console::takes_body(const PageRequest& request) {
-  if (!request.path.starts_with(kApi) || request.method != "POST") return false;
-  if (!service_->logins().required() || request.path == "/console/api/login") return true;
-  return sessions_.find(cookie_of(request)).has_value();
+std::optional<Page> Console::refuse_body(const PageRequest& request) {
+  if (!request.path.starts_with(kApi) || request.method != "POST") {
+    return refusal_page(413, "a request for this page has no body");
+  }
+  const bool needs_session = service_->logins().required() && request.path != "/console/api/login";
+  if (!needs_session || !session_of(request).user.empty()) return std::nullopt;
+  return with_policy(error_page(needs_login()));
 }
 
 Status Console::check_origin(const PageRequest& request) const {
@@ -217,7 +234,8 @@ Status Console::check_origin(const PageRequest& request) const {
 }
 
 // The browser sends all cookies of the host as `name=value; name=value`.
-std::string Console::cookie_of(const PageRequest& request) const {
+std::vector<std::string> Console::cookies_of(const PageRequest& request) const {
+  std::vector<std::string> secrets;
   std::string_view rest = request.cookie;
   while (!rest.empty()) {
     const std::string_view one = rest.substr(0, rest.find(';'));
@@ -225,38 +243,53 @@ std::string Console::cookie_of(const PageRequest& request) const {
     const std::string_view cookie = one.substr(std::min(one.find_first_not_of(' '), one.size()));
     const std::size_t equals = cookie.find('=');
     if (cookie.substr(0, equals) == cookie_name_ && equals != std::string_view::npos) {
-      return std::string(cookie.substr(equals + 1));
+      secrets.emplace_back(cookie.substr(equals + 1));
     }
+  }
+  return secrets;
+}
+
+ConsoleSessions::Login Console::session_of(const PageRequest& request) {
+  for (const std::string& secret : cookies_of(request)) {
+    if (std::optional<ConsoleSessions::Login> found = sessions_.find(secret)) return std::move(*found);
   }
   return {};
 }
 
-std::string Console::cookie_header(const std::string& secret) const {
+void Console::close_sessions(const PageRequest& request) {
+  for (const std::string& secret : cookies_of(request)) sessions_.close(secret);
+}
+
+std::string Console::cookie_header(const PageRequest& request, const std::string& secret) const {
+  const bool is_https = options_.has_tls || request.origin.starts_with("https://");
   const std::string life = secret.empty() ? "; Max-Age=0" : "";
   return cookie_name_ + "=" + secret + "; Path=/console/; HttpOnly; SameSite=Strict" + life +
-         (options_.has_tls ? "; Secure" : "");
+         (is_https ? "; Secure" : "");
 }
 
 Result<Console::Asker> Console::asker_of(const PageRequest& request) {
   Asker asker;
-  PageCaller caller = Pages::caller_of(request);
-  const std::string secret = cookie_of(request);
   if (service_->logins().required()) {
-    std::optional<ConsoleSessions::Login> found = sessions_.find(secret);
-    if (!found) {
-      return Status(StatusCode::unauthenticated, ErrorReason::login_missing, "the console needs a login").as_not_run();
-    }
-    asker.session = std::move(*found);
+    asker.session = session_of(request);
+    if (asker.session.user.empty()) return needs_login();
   }
+  PageCaller caller = Pages::caller_of(request);
   const std::string header = "Bearer " + asker.session.token;
   caller.authorization = header;
   Result<std::shared_ptr<const Login>> login = service_->logins().login_of_page(caller);
   if (!login.ok()) {
-    if (login.status().code() == StatusCode::unauthenticated) sessions_.close(secret);
+    if (login.status().code() == StatusCode::unauthenticated) close_sessions(request);
     return login.status();
   }
   asker.login = std::move(*login);
   return asker;
+}
+
+Status Console::check_right(const Asker& asker, bool Rights::*right, const char* name, const std::string& what) const {
+  if (asker.login == nullptr) return {};
+  const Result<std::shared_ptr<const Rights>> rights = service_->logins().rights_of(*asker.login);
+  if (!rights.ok()) return rights.status();
+  return (**rights).*right ? Status() : right_missing(asker.session.user, name, what);
 }
 
 Page Console::session(const PageRequest& request) {
@@ -266,7 +299,7 @@ Page Console::session(const PageRequest& request) {
   return json_page(Json{{"login", needs_login ? "needed" : "none"},
                         {"user", asker.ok() ? asker->session.user : ""},
                         {"version", options_.version},
-                        {"demo", options_.has_kill}}
+                        {"demo", asker.ok() && may_kill(*asker).ok()}}
                        .dump());
 }
 
@@ -284,48 +317,42 @@ Page Console::login(const PageRequest& request) {
   caller.authorization = header;
   const Result<std::shared_ptr<const Login>> login = service_->logins().login_of_page(caller);
   if (!login.ok()) return error_page(login.status());
-  sessions_.close(cookie_of(request));
+  close_sessions(request);
   const Asker asker{{(*login)->user, token}, *login};
   const std::optional<std::string> secret = sessions_.open(asker.session);
   if (!secret) return error_page(Status(StatusCode::internal, "there is no randomness for a cookie"));
   audit(asker, request.peer, "login", StatusCode::ok);
   Page page = json_page(Json{{"user", asker.session.user}}.dump());
-  page.headers.emplace_back("Set-Cookie", cookie_header(*secret));
+  page.headers.emplace_back("Set-Cookie", cookie_header(request, *secret));
   return page;
 }
 
 Page Console::logout(const PageRequest& request) {
-  const std::string secret = cookie_of(request);
   if (const Result<Asker> asker = asker_of(request); asker.ok()) audit(*asker, request.peer, "logout", StatusCode::ok);
-  sessions_.close(secret);
+  close_sessions(request);
   Page page = json_page("{}");
-  page.headers.emplace_back("Set-Cookie", cookie_header(""));
+  page.headers.emplace_back("Set-Cookie", cookie_header(request, ""));
   return page;
 }
 
 Page Console::metrics(const PageRequest& request) {
   const Result<Asker> asker = asker_of(request);
   if (!asker.ok()) return error_page(asker.status());
-  if (asker->login != nullptr) {
-    const Result<std::shared_ptr<const Rights>> rights = service_->logins().rights_of(*asker->login);
-    if (!rights.ok()) return error_page(rights.status());
-    if (!(*rights)->metrics) return error_page(right_missing(asker->session.user, "metrics", "the metrics"));
-  }
-  return json_page(pages_->metrics_json());
+  const Status right = check_right(*asker, &Rights::metrics, "metrics", "the metrics");
+  return right.ok() ? json_page(pages_->metrics_json()) : error_page(right);
+}
+
+Status Console::may_kill(const Asker& asker) const {
+  if (!options_.has_kill) return refused(ErrorReason::not_allowed, "the server has no kill button (--console-kill)");
+  return check_right(asker, &Rights::admin, "admin", "the kill button");
 }
 
 Page Console::kill(const PageRequest& request) {
   const Result<Asker> asker = asker_of(request);
   if (!asker.ok()) return error_page(asker.status());
-  if (!options_.has_kill) {
-    return error_page(refused(ErrorReason::not_allowed, "the server has no kill button (--console-kill)"));
-  }
-  if (asker->login != nullptr) {
-    const Result<std::shared_ptr<const Rights>> rights = service_->logins().rights_of(*asker->login);
-    if (!rights.ok()) return error_page(rights.status());
-    if (!(*rights)->admin) return error_page(right_missing(asker->session.user, "admin", "the kill button"));
-  }
-  audit(*asker, request.peer, "kill", StatusCode::ok);
+  const Status allowed = may_kill(*asker);
+  audit(*asker, request.peer, "kill", allowed.code());
+  if (!allowed.ok()) return error_page(allowed);
   ::kill(::getpid(), SIGKILL);
   return json_page("{}");
 }

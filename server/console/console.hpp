@@ -16,13 +16,15 @@
 // --http-listen. Otherwise a name of somebody else could lead to this server (DNS rebinding). With logins, the browser
 // sends the cookie to this host alone, and never for a page of another site.
 //
-// Thread safety: any thread may call page_at_once() and takes_body(); one thread at a time the rest.
+// Thread safety: any thread may call page_at_once() and refuse_body(); one thread at a time the rest. What a call does
+// when it ends runs on a thread of gRPC.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/status.hpp"
 #include "server/console/sessions.hpp"
@@ -36,7 +38,7 @@ namespace kilokv::server {
 struct ConsoleOptions {
   std::string version = {};
   std::string listen_host = {};  // of --http-listen
-  int port = 0;             // of the pages. Cookies do not know ports, so the name of the cookie has it
+  int port = 0;                  // of the pages. Cookies do not know ports, so the name of the cookie has it
   bool has_tls = false;
   bool has_kill = false;
 };
@@ -53,7 +55,8 @@ class Console {
   Page page(const PageRequest& request);
   // A call of the service; false: page() makes the page.
   bool page_later(const PageRequest& request, std::function<void(Page)> done);
-  bool takes_body(const PageRequest& request);
+  // What a request gets that must not have a body; nothing: it may have one.
+  std::optional<Page> refuse_body(const PageRequest& request);
 
  private:
   // Who asks; the user is empty on a server without logins.
@@ -65,14 +68,22 @@ class Console {
   Page file(std::string_view name) const;
   Status check_origin(const PageRequest& request) const;
   Result<Asker> asker_of(const PageRequest& request);
-  std::string cookie_of(const PageRequest& request) const;
-  std::string cookie_header(const std::string& secret) const;
+  // The secrets of all cookies with the name of this console. Another server of the host can set such cookies, too.
+  std::vector<std::string> cookies_of(const PageRequest& request) const;
+  // The session that the request has; its user is empty: none.
+  ConsoleSessions::Login session_of(const PageRequest& request);
+  void close_sessions(const PageRequest& request);
+  // An empty secret removes the cookie.
+  std::string cookie_header(const PageRequest& request, const std::string& secret) const;
 
   Page session(const PageRequest& request);
   Page login(const PageRequest& request);
   Page logout(const PageRequest& request);
   Page metrics(const PageRequest& request);
   Page kill(const PageRequest& request);
+  Status may_kill(const Asker& asker) const;
+  // Whether the asker has this right; the kill button and the metrics need one each.
+  Status check_right(const Asker& asker, bool Rights::*right, const char* name, const std::string& what) const;
   void audit(const Asker& asker, const std::string& peer, const std::string& what, StatusCode result);
 
   const ConsoleOptions options_;

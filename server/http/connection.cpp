@@ -133,17 +133,15 @@ class StreamConnection final : public HttpConnection, public std::enable_shared_
     const std::uint64_t bytes = parser_->content_length().value_or(0);
     PageRequest request = request_of(parser_->get());
     if (bytes == 0) return ask(std::move(request));
-    if (!owner_->takes_body(request)) return refuse_body();
+    if (std::optional<Page> refusal = owner_->refuse_body(request)) return answer_and_end(std::move(*refusal));
     if (bytes > HttpOptions::kBodyBytesMax) {
       const std::string most = std::to_string(HttpOptions::kBodyBytesMax);
       return answer_and_end(refusal_page(413, "the body of a request may have " + most + " bytes"));
     }
-    request.body_place = owner_->body_place();
-    if (request.body_place == nullptr) return answer_and_end(refusal_page(503, "too many requests have a body"));
     read_body(std::move(request));
   }
 
-  void refuse_body() { answer_and_end(refusal_page(413, "a request for this page has no body")); }
+  void refuse_body() { answer_and_end(refusal_page(413, "a request has no body here, or one of a known length")); }
 
   // The deadline of the head holds for the body, too.
   void read_body(PageRequest request) {
@@ -165,7 +163,8 @@ class StreamConnection final : public HttpConnection, public std::enable_shared_
     PageRequest request;
     request.method = std::string(head.method_string());
     request.path = std::string(head.target().substr(0, head.target().find('?')));
-    if (head.find(http::field::authorization) != head.end()) request.authorization = text_of(http::field::authorization);
+    if (head.find(http::field::authorization) != head.end())
+      request.authorization = text_of(http::field::authorization);
     request.host = text_of(http::field::host);
     request.origin = text_of(http::field::origin);
     request.cookie = text_of(http::field::cookie);
@@ -269,7 +268,7 @@ class StreamConnection final : public HttpConnection, public std::enable_shared_
   beast::flat_buffer buffer_{kBufferBytes};
   std::optional<http::request_parser<http::empty_body>> parser_;
   std::optional<http::request_parser<http::string_body>> body_parser_;
-  std::stop_source gone_;  // the client has gone, while its page is made
+  std::stop_source gone_;                                     // the client has gone, while its page is made
   std::shared_ptr<const tls::ShownCertificate> certificate_;  // null: none
   bool is_head_ = false, keeps_ = false;  // the request wants the headers alone; the connection goes on after it
   std::uint64_t charged_bytes_ = 0;

@@ -1,7 +1,7 @@
 // One connection of the server of pages: reads a request, writes the page, and begins again.
 //
-// States: handshake (TLS only) -> head -> body (if there is one) -> page -> answer -> idle -> head -> ... -> ending. Each has a deadline, except
-// `page`, in which the server makes the page.
+// States: handshake (TLS only) -> head -> body (if there is one) -> page -> answer -> idle -> head -> ... -> ending.
+// Each has a deadline, except `page`, in which the server makes the page.
 //
 // Life: the operation that is under way holds the connection, and in the state `page` the connection holds itself. When
 // nothing holds it, it is gone. Thread safety: the thread of the server that talks to clients.
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -32,8 +33,8 @@ class HttpConnection {
     virtual const HttpLimits& limits() const = 0;
     // The connection gets the page by take_page(), at once or later.
     virtual void ask(const std::shared_ptr<HttpConnection>& connection, PageRequest request) = 0;
-    virtual bool takes_body(const PageRequest& request) = 0;
-    virtual std::shared_ptr<void> body_place() = 0;  // null: too many bodies are held
+    // What the request gets because it must not have a body; nothing: it may have one.
+    virtual std::optional<Page> refuse_body(const PageRequest& request) = 0;
     virtual void answers(unsigned code) = 0;     // with a page of take_page(), or an error of its own
     virtual void sent(std::uint64_t bytes) = 0;  // of what take_page() has charged
     virtual void left(HttpConnection* connection) = 0;

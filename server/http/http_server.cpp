@@ -85,10 +85,10 @@ class HttpServer::Loop final : public HttpConnection::Owner {
     unsent_bytes_ -= bytes;
     count();
   }
-  bool takes_body(const PageRequest& request) override {
-    return callbacks_.takes_body && callbacks_.takes_body(request);
+  std::optional<Page> refuse_body(const PageRequest& request) override {
+    if (callbacks_.refuse_body) return callbacks_.refuse_body(request);
+    return refusal_page(413, "a request for a page has no body");
   }
-  std::shared_ptr<void> body_place() override;
   void answers(unsigned code) override;
   void left(HttpConnection* connection) override;
 
@@ -122,7 +122,6 @@ class HttpServer::Loop final : public HttpConnection::Owner {
   std::unordered_map<std::string, std::uint32_t> by_address_;
   std::uint32_t in_making_ = 0;  // pages that are being made, or wait for it
   bool looks_for_gone_ = false;
-  const std::shared_ptr<std::atomic<std::uint32_t>> bodies_ = std::make_shared<std::atomic<std::uint32_t>>(0);
   std::uint64_t unsent_bytes_ = 0;
   std::int64_t reported_ms_ = -kReportMs;
   std::uint64_t told_refused_ = 0, told_made_room_ = 0;
@@ -330,12 +329,6 @@ void HttpServer::Loop::look_for_gone() {
     looks_for_gone_ = in_making_ > 0;
     if (looks_for_gone_) look_for_gone();
   });
-}
-
-std::shared_ptr<void> HttpServer::Loop::body_place() {
-  if (bodies_->load() >= HttpOptions::kBodiesMax) return nullptr;  // only this thread adds
-  bodies_->fetch_add(1);
-  return {bodies_.get(), [bodies = bodies_](void*) { bodies->fetch_sub(1); }};
 }
 
 void HttpServer::Loop::give(HttpConnection* connection, Page page) {

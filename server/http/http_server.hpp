@@ -2,7 +2,7 @@
 //
 // One thread talks to all clients, and never waits for one of them. So a client that is slow, or silent, holds its own
 // place only. The places are few, and so is the memory (options.hpp). The headers of a request are short. A request has
-// a body only where the callbacks say so, and only some bodies are held at the same time. A second thread makes the
+// a body only where the callbacks say so, and a body is short, too. A second thread makes the
 // pages that may take a while. Others, such as the answer to a probe, never wait for these. A page that waits for
 // something else is given later, and the second thread goes on.
 //
@@ -45,12 +45,13 @@ class HttpServer {
     std::function<Page(const PageRequest& request)> page;
     // Makes a page without waiting for anything, because all clients wait meanwhile. Nothing: `page` makes it.
     std::function<std::optional<Page>(const PageRequest& request)> page_at_once = {};
-    // Begins to make a page that waits for something else, and returns true; false: `page` makes it. Any thread may call
-    // `done` once, also before this returns. The second thread calls it. Requires: no `done` is called when the server
-    // has ended.
+    // Begins to make a page that waits for something else, and returns true; false: `page` makes it. Any thread may
+    // call `done` once, also before this returns. The second thread calls it. Requires: no `done` is called when the
+    // server has ended.
     std::function<bool(const PageRequest& request, std::function<void(Page)> done)> page_later = {};
-    // Whether this request may have a body, which is not there yet. Empty: none may. The first thread calls it.
-    std::function<bool(const PageRequest& request)> takes_body = {};
+    // What a request gets instead of its page, because it must not have a body. The body is not there yet. Nothing: it
+    // may have one. Empty: no request may. The first thread calls it.
+    std::function<std::optional<Page>(const PageRequest& request)> refuse_body = {};
     // A new context for the next connections; null: the last one goes on. Empty: no TLS. The first thread calls it.
     std::function<tls::ServerContext()> new_context = {};
     bool asks_for_certificates = false;

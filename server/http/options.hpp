@@ -18,10 +18,9 @@ struct HttpOptions {
 
   // Unsent pages, of all connections together, and as much for the page that is being made.
   static constexpr std::uint64_t kPageBytesMax = std::uint64_t{256} << 10;
-  // The bodies of requests that the server holds at the same time.
-  static constexpr std::uint32_t kBodiesMax = 4;
+  // Each connection may hold the body of a request.
   static constexpr std::uint64_t kBodyBytesMax = std::uint64_t{8} << 10;
-  // Its bodies, one body that is decoded (a byte of JSON becomes up to 32, as an empty message for `{},`), and one
+  // One body that is decoded (a byte of JSON becomes up to 32, as an empty message for `{},`), and one
   // answer of 48 KiB that becomes JSON.
   static constexpr std::uint64_t kConsoleBytesMax = std::uint64_t{768} << 10;
 
@@ -35,7 +34,7 @@ struct HttpOptions {
   std::uint64_t memory_bound(bool has_tls, bool has_certificates) const {
     if (!enabled()) return 0;
     return connection_bytes(http_connections_max, has_tls, has_certificates) + 2 * kPageBytesMax +
-           (console ? kConsoleBytesMax : 0);
+           (console ? kConsoleBytesMax + http_connections_max * kBodyBytesMax : 0);
   }
 };
 

@@ -15,15 +15,14 @@
 namespace kilokv::server {
 
 struct PageRequest {
-  std::string method;                                             // such as GET
-  std::string path;                                               // without what follows a `?`
-  std::optional<std::string> authorization = {};                  // the header
-  std::string peer = {};                                          // as gRPC names it, such as ipv4:127.0.0.1:40000
-  std::shared_ptr<const tls::ShownCertificate> certificate = {};  // null: the client has shown none
+  std::string method;                                                  // such as GET
+  std::string path;                                                    // without what follows a `?`
+  std::optional<std::string> authorization = {};                       // the header
+  std::string peer = {};                                               // as gRPC names it, such as ipv4:127.0.0.1:40000
+  std::shared_ptr<const tls::ShownCertificate> certificate = {};       // null: the client has shown none
   std::string host = {}, origin = {}, cookie = {}, content_type = {};  // headers; empty: none
   std::string body = {};
-  std::shared_ptr<void> body_place = {};  // among the bodies that the server holds; null: there is no body
-  std::stop_token gone = {};              // the client has gone: nobody takes the page
+  std::stop_token gone = {};  // the client has gone: nobody takes the page
 };
 
 // The codes that an answer can have.

@@ -61,6 +61,8 @@ std::string error_of(StatusCode code, const std::string& message, const v1::Erro
   fields["limit"].set_string_value(detail.limit());
   fields["actual"].set_string_value(detail.actual());
   fields["setting"].set_string_value(detail.setting());
+  fields["not_run"].set_bool_value(detail.not_run());
+  fields["retry_after_us"].set_string_value(std::to_string(detail.retry_after_us()));
   google::protobuf::Struct whole;
   *(*whole.mutable_fields())["error"].mutable_struct_value() = std::move(error);
   KILOKV_CHECK(json::MessageToJsonString(whole, &text).ok());
@@ -87,7 +89,8 @@ std::string error_json(const Status& status) {
 
 struct LocalCalls::Flight {
   grpc::ClientContext context;
-  std::string path;
+  std::string path, owner;
+  bool may_wait = false;
   grpc::ByteBuffer request, response;
   const google::protobuf::Descriptor* response_type = nullptr;
   Done done;
@@ -128,11 +131,9 @@ void LocalCalls::begin(const Call& call, Done done) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return flight->done(refusal(Status(StatusCode::unavailable, ErrorReason::draining, "draining")));
-    if (open_.size() >= kOpenCallsMax) {
-      return flight->done(refusal(
-          Status::exhausted(ErrorReason::calls_full,
-                            {"open calls of the console", std::to_string(kOpenCallsMax), "one more", ""}, 1000000)));
-    }
+    if (const Status place = place_for(call); !place.ok()) return flight->done(refusal(place));
+    flight->owner = call.owner;
+    flight->may_wait = call.may_wait;
     open_.insert(flight);
   }
   flight->cancel.emplace(call.cancelled, [context = &flight->context] { context->TryCancel(); });
@@ -173,6 +174,22 @@ void LocalCalls::end(const std::shared_ptr<Flight>& flight, const grpc::Status& 
   const std::lock_guard lock(mutex_);
   open_.erase(flight);
   ended_.notify_all();
+}
+
+Status LocalCalls::place_for(const Call& call) const {
+  const auto full = [](const char* what, std::size_t most) {
+    constexpr DurationUs kRetryUs = 1000000;
+    return Status::exhausted(ErrorReason::calls_full, {what, std::to_string(most), "one more", ""}, kRetryUs);
+  };
+  if (open_.size() >= kOpenCallsMax) return full("open calls of the console", kOpenCallsMax);
+  if (!call.may_wait) return {};
+  std::size_t waits = 0, of_owner = 0;
+  for (const std::shared_ptr<Flight>& flight : open_) {
+    waits += flight->may_wait ? 1 : 0;
+    of_owner += flight->may_wait && flight->owner == call.owner ? 1 : 0;
+  }
+  if (of_owner >= kWaitsOfOwnerMax) return full("open transactions of one user in the console", kWaitsOfOwnerMax);
+  return waits < kWaitsMax ? Status() : full("open transactions in the console", kWaitsMax);
 }
 
 void LocalCalls::close() {

@@ -36,6 +36,8 @@ class LocalCalls {
     std::string json;           // the request
     std::string token = {};     // of the login; empty: none
     std::string peer = {};      // of the browser
+    std::string owner = {};     // whose calls share places
+    bool may_wait = false;      // for a guard: few of one owner may be open
     DurationUs timeout_us = 0;  // the call is cancelled after it
     std::stop_token cancelled = {};
   };
@@ -45,7 +47,8 @@ class LocalCalls {
   };
   using Done = std::function<void(Answer)>;
 
-  static constexpr std::size_t kOpenCallsMax = 32;
+  // Open calls; those that may wait for a guard, and those of one owner among them.
+  static constexpr std::size_t kOpenCallsMax = 32, kWaitsMax = 24, kWaitsOfOwnerMax = 8;
   static constexpr std::size_t kResponseBytesMax = std::size_t{48} << 10, kJsonBytesMax = std::size_t{160} << 10;
 
   // Requires: `server` has started, and outlives the calls. Called before the server gets its first call.
@@ -55,7 +58,8 @@ class LocalCalls {
   LocalCalls& operator=(const LocalCalls&) = delete;
 
   // Calls `done` once, from any thread, also before it returns. An answer of more than kResponseBytesMax, or of more
-  // than kJsonBytesMax as JSON, is INVALID_ARGUMENT, and a call beyond kOpenCallsMax.
+  // than kJsonBytesMax as JSON, is INVALID_ARGUMENT. A call beyond kOpenCallsMax, kWaitsMax or kWaitsOfOwnerMax is
+  // RESOURCE_EXHAUSTED.
   void begin(const Call& call, Done done);
   // Cancels all calls, and waits for their ends. From here on, every call is UNAVAILABLE.
   void close();
@@ -64,6 +68,8 @@ class LocalCalls {
   struct Flight;
   // The answer to a call that has ended well.
   Answer answer_of(Flight* flight);
+  // Whether there is a place for the call; the caller holds mutex_.
+  Status place_for(const Call& call) const;
   void end(const std::shared_ptr<Flight>& flight, const grpc::Status& status);
 
   std::string secret_;
@@ -76,7 +82,7 @@ class LocalCalls {
 };
 
 // An error as the console shows it: {"error": {"code": ..., "reason": ..., "message": ..., "field": ..., "limit": ...,
-// "actual": ..., "setting": ...}}.
+// "actual": ..., "setting": ..., "not_run": ..., "retry_after_us": ...}}.
 std::string error_json(const Status& status);
 
 }  // namespace kilokv::server

@@ -117,12 +117,12 @@ grpc::StatusCode to_grpc_code(StatusCode code) {
 grpc::Status to_grpc(const Status& status, grpc::ServerContextBase* context) {
   if (status.ok()) return grpc::Status::OK;
   context->AddTrailingMetadata(kErrorDetailKey, detail_of(status).SerializeAsString());
-  return grpc::Status(to_grpc_code(status.code()), status.message());
+  return grpc::Status(to_grpc_code(status.code()), in_ascii(status.message()));
 }
 
 void fill_error(const Status& status, v1::Error* error) {
   error->set_code(static_cast<std::uint32_t>(to_grpc_code(status.code())));
-  error->set_message(status.message());
+  error->set_message(in_ascii(status.message()));
   *error->mutable_detail() = detail_of(status);
 }
 

@@ -27,7 +27,7 @@ PAGES = ("/livez", "/readyz", "/metrics", "/status")
 GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-def get(endpoint, path, method="GET", headers=None, context=None, source=None):
+def get(endpoint, path, method="GET", headers=None, context=None, source=None, body=None):
     host, port = endpoint.rsplit(":", 1)
     more = {"timeout": 30, "source_address": (source, 0) if source else None}
     if context is None:
@@ -35,7 +35,7 @@ def get(endpoint, path, method="GET", headers=None, context=None, source=None):
     else:
         connection = http.client.HTTPSConnection(host, int(port), context=context, **more)
     try:
-        connection.request(method, path, headers=headers or {})
+        connection.request(method, path, body, headers or {})
         response = connection.getresponse()
         return Answer(response.status, response.getheader("Content-Type"), response.read().decode())
     finally:
@@ -129,6 +129,37 @@ class Pages(HttpTest):
         pages = self.serve("--console", "off").pages()
         for path in ("/", "/console", "/console/", "/console/api/session"):
             self.assertEqual(get(pages, path).code, 404, path)
+
+    def test_an_open_console_survives_the_end_of_the_server(self):
+        """A page of the console asks on and on, while the server drains and its last checkpoint hangs."""
+        server = self.serve("--drain-timeout", "2s", environment={"KILOKV_FAIL_POINTS": "core.checkpoint.before_end=hang"})
+        server.client("put", "k", "1")
+        pages, stop, codes = server.pages(), threading.Event(), []
+
+        def ask():
+            headers = {"Content-Type": "application/json", "Origin": f"http://{pages}"}
+            while not stop.is_set():
+                try:
+                    codes.append(get(pages, "/console/api/call/Status", "POST", headers, body="{}").code)
+                except OSError:
+                    time.sleep(0.01)
+                except http.client.HTTPException:
+                    pass
+
+        askers = [threading.Thread(target=ask) for _ in range(4)]
+        for asker in askers:
+            asker.start()
+        time.sleep(0.5)
+        os.kill(server.pid, signal.SIGTERM)
+        try:
+            until(lambda: 503 in codes, "an answer that the server drains")
+            time.sleep(2)
+            self.assertIn("503", map(str, codes[-3:]))  # it is still there, and answers
+        finally:
+            stop.set()
+            for asker in askers:
+                asker.join()
+        self.assertIn(200, codes)
 
     def test_what_a_client_sends_becomes_no_label(self):
         server = self.serve()

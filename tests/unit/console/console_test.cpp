@@ -164,7 +164,8 @@ TEST_F(ConsoleTest, WithoutLoginsOnlyItsOwnHostsShowIt) {
     request.host = host;
     EXPECT_EQ(ask(request).code, 200u) << host;
   }
-  for (const char* host : {"evil.example:7071", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example"}) {
+  for (const char* host : {"evil.example:7071", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example",
+                           "[::1].evil.example", "127.0.0.1:80@evil.example", "[127.0.0.1]evil.example", "[::1", "]"}) {
     request.host = host;
     EXPECT_EQ(reason_of(ask(request)), "NOT_ALLOWED") << host;
     PageRequest same = post("/console/api/call/Status", "{}");
@@ -205,6 +206,35 @@ TEST_F(ConsoleTest, ACallEndsWhenItsBrowserHasGone) {
   PageRequest request = post("/console/api/call/Scan", "{}");
   request.gone = gone.get_token();
   EXPECT_EQ(ask(request).code, 400u);  // CANCELLED, which nobody takes
+}
+
+// A transaction may wait for long. So those of one user leave places to others, and to other calls.
+TEST_F(ConsoleTest, TransactionsOfOneUserLeavePlaces) {
+  service_.serve(&database_);
+  std::mutex mutex;
+  std::vector<std::string> refused;
+  const auto begin = [&](const std::string& owner) {
+    calls_.begin({.method = "Execute",
+                  .json = R"({"transaction": {"then": [{"kind": "OPERATION_KIND_GET", "key": "YQ=="}]}})",
+                  .peer = "ipv4:10.0.0.9:5",
+                  .owner = owner,
+                  .may_wait = true,
+                  .timeout_us = 60000000},
+                 [&](const LocalCalls::Answer& answer) {
+                   const std::lock_guard lock(mutex);
+                   refused.push_back(Json::parse(answer.json)["error"]["reason"]);
+                 });
+  };
+  for (std::size_t i = 0; i < LocalCalls::kWaitsOfOwnerMax; ++i) begin("ada");
+  EXPECT_TRUE(refused.empty());
+  begin("ada");
+  EXPECT_EQ(refused, std::vector<std::string>{"CALLS_FULL"});
+  for (std::size_t i = LocalCalls::kWaitsOfOwnerMax; i < LocalCalls::kWaitsMax; ++i) begin(std::to_string(i));
+  EXPECT_EQ(refused.size(), 1u);
+  begin("bob");
+  EXPECT_EQ(refused.size(), 2u);
+  EXPECT_EQ(call("Scan", "{}").code, 200u);
+  calls_.close();
 }
 
 TEST_F(ConsoleTest, AfterTheEndEveryCallIsRefused) {
@@ -302,13 +332,37 @@ TEST_F(ConsoleLoginTest, ALoginEndsWithItsTokenAndAtTheLogout) {
 }
 
 TEST_F(ConsoleLoginTest, OnlySomebodyWithALoginSendsABody) {
-  PageRequest request = post("/console/api/call/Scan", "");
-  EXPECT_FALSE(console_.takes_body(request));
-  EXPECT_TRUE(console_.takes_body(post("/console/api/login", "")));
-  EXPECT_FALSE(console_.takes_body(post("/metrics", "")));
-  EXPECT_FALSE(console_.takes_body(get("/console/api/login")));
+  const auto refusal = [this](const PageRequest& request) { return console_.refuse_body(request); };
+  ASSERT_TRUE(refusal(post("/console/api/call/Scan", "")));
+  EXPECT_EQ(refusal(post("/console/api/call/Scan", ""))->code, 401u);
+  EXPECT_EQ(reason_of(*refusal(post("/console/api/call/Scan", ""))), "LOGIN_MISSING");
+  EXPECT_FALSE(refusal(post("/console/api/login", "")));
+  EXPECT_EQ(refusal(post("/metrics", ""))->code, 413u);
+  EXPECT_EQ(refusal(get("/console/api/login"))->code, 413u);
   log_in(token_.text);
-  EXPECT_TRUE(console_.takes_body(post("/console/api/call/Scan", "")));
+  EXPECT_FALSE(refusal(post("/console/api/call/Scan", "")));
+}
+
+// Another server of the host can set such a cookie.
+TEST_F(ConsoleLoginTest, ACookieOfAnotherServerKeepsNobodyOut) {
+  log_in(token_.text);
+  cookie_ = "kilokv_console_7071=other; kilokv_console_7071; " + cookie_;
+  EXPECT_EQ(call("Scan", "{}").code, 200u);
+  EXPECT_FALSE(console_.refuse_body(post("/console/api/call/Scan", "")));
+}
+
+TEST_F(ConsoleLoginTest, TheKillButtonIsForAdministrators) {
+  log_in(token_.text);
+  PageRequest session = get("/console/api/session");
+  session.cookie = cookie_;
+  EXPECT_EQ(Json::parse(ask(session).body)["demo"], false);
+}
+
+TEST_F(ConsoleLoginTest, AProxyThatEndsTlsGetsASecureCookie) {
+  PageRequest request = post("/console/api/login", Json{{"token", token_.text}}.dump());
+  request.host = "db.example";
+  request.origin = "https://db.example";
+  EXPECT_TRUE(header_of(ask(request), "Set-Cookie").ends_with("; Secure"));
 }
 
 // The metadata of calls from within the process mean nothing from outside.

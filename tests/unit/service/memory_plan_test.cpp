@@ -63,14 +63,14 @@ TEST(MemoryPlan, ASmallerLimitCutsTheDefaultsInProportion) {
   ASSERT_TRUE(plan_memory(0, &options).ok());
   EXPECT_EQ(options.service.grpc_memory_max, 32 * kMiB) << "the least that works";
   EXPECT_EQ(options.service.connections_max, 512u);
-  EXPECT_GT(options.database.data_bytes_max, 48 * kMiB);
+  EXPECT_GT(options.database.data_bytes_max, 47 * kMiB);
   options = with_limit(512 * kMiB);
   options.service.tls = {.cert_file = "server.crt", .key_file = "server.key"};
   EXPECT_TRUE(plan_memory(0, &options).ok()) << "connections with TLS take more";
   options = with_limit(512 * kMiB);
   options.service.tls = {.cert_file = "server.crt", .key_file = "server.key", .client_ca_file = "ca.crt"};
   EXPECT_TRUE(plan_memory(0, &options).ok()) << "those with certificates of clients even more, so they are fewer";
-  EXPECT_EQ(options.service.connections_max, 232u);
+  EXPECT_EQ(options.service.connections_max, 222u);
 }
 
 // The factors that a client can bring about.
