@@ -40,6 +40,8 @@ function addViews() {
 function stateText() {
   if (connection.state === 'unreachable') return ['no answer', 'bad'];
   if (connection.state === 'away') return ['not ready', 'warn'];
+  if (connection.state === 'busy') return ['busy', 'warn'];
+  if (connection.state === 'refused') return ['refused', 'bad'];
   if (connection.state !== 'ok') return ['', ''];
   const { server } = overview.status;
   if (!server) return ['connected', 'good'];
@@ -103,8 +105,8 @@ async function lookForBank() {
 
 function showState() {
   const { state } = connection;
-  login.hidden = state !== 'login';
-  tabs.list.hidden = state === 'login' || state === 'starting';
+  login.hidden = !connection.needsLogin; // the form stays while the server is away
+  tabs.list.hidden = connection.needsLogin || state === 'starting';
   tabs.content.hidden = tabs.list.hidden;
 }
 

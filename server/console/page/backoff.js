@@ -11,8 +11,4 @@ export class Backoff {
     this.#next = Math.min(this.#next * 1.7, MOST_MS);
     return delay;
   }
-
-  reset() {
-    this.#next = LEAST_MS;
-  }
 }

@@ -1,9 +1,16 @@
 // Role: says above everything else that the server does not answer, and that it is back.
+import { isDown } from './connection.js';
 import { element, setText } from './dom.js';
 
 const BACK_MS = 5000;
 
 const secondsSince = (time) => ((Date.now() - time) / 1000).toFixed(1);
+
+function sentence(state, reason) {
+  const what = { away: 'is not ready', busy: 'is busy', refused: 'refuses this page' }[state];
+  if (!what) return 'The server does not answer.';
+  return `The server ${what}: ${reason}${/[.!?…]$/.test(reason) ? '' : '.'}`;
+}
 
 export class Banner {
   #connection;
@@ -20,8 +27,7 @@ export class Banner {
   #changed() {
     const { state } = this.#connection;
     clearInterval(this.#timer);
-    const down = state === 'unreachable' || state === 'away';
-    if (down) {
+    if (isDown(state)) {
       this.#wasDown = true;
       this.#show('down');
       this.#tick();
@@ -41,7 +47,9 @@ export class Banner {
 
   #tick() {
     const { state, reason, downSince } = this.#connection;
-    const what = state === 'away' ? `The server is not ready: ${reason}` : 'The server does not answer.';
-    setText(this.#text, `${what} Trying again, for ${secondsSince(downSince)} s so far. What you see is old.`);
+    setText(
+      this.#text,
+      `${sentence(state, reason)} Trying again, for ${secondsSince(downSince)} s so far. What you see is old.`,
+    );
   }
 }

@@ -44,7 +44,7 @@ export class Sessions extends List {
   constructor(connection) {
     super(connection, {
       title: 'Sessions',
-      note: 'A session makes retries safe: each request is applied once. Only the begin of its id is shown, because the id is a secret.',
+      note: 'A session makes retries safe: each request is applied once. Only the beginning of its id is shown, because the id is a secret.',
       method: 'ListSessions',
       field: 'sessions',
       caption: 'Open sessions',

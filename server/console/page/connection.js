@@ -4,8 +4,11 @@ import { Backoff } from './backoff.js';
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// `state`: starting, ok, login (the form is shown), unreachable, or away (it recovers or is about to stop). Each change
-// is an event "change".
+const DOWN = new Set(['unreachable', 'away', 'busy', 'refused']);
+export const isDown = (state) => DOWN.has(state);
+
+// `state`: starting, ok, login (the form is shown), unreachable, or away (it recovers or is about to stop). It is busy or
+// refused if the page has not begun, or has not come back, for this reason. Each change is an event "change".
 export class Connection extends EventTarget {
   state = 'starting';
   reason = '';
@@ -15,16 +18,19 @@ export class Connection extends EventTarget {
 
   #become(state, reason = '') {
     if (this.state === state && this.reason === reason) return;
-    const wasUp = this.state === 'ok' || this.state === 'starting';
-    if (wasUp && (state === 'unreachable' || state === 'away')) this.downSince = Date.now();
+    if (isDown(state) && !isDown(this.state)) this.downSince = Date.now();
     this.state = state;
     this.reason = reason;
     this.dispatchEvent(new Event('change'));
   }
 
+  get needsLogin() {
+    return this.session.login === 'needed' && !this.session.user;
+  }
+
   #readSession(session) {
     this.session = session;
-    this.#become(session.login === 'needed' && !session.user ? 'login' : 'ok');
+    this.#become(this.needsLogin ? 'login' : 'ok');
   }
 
   // Asks until the server answers.
@@ -41,7 +47,12 @@ export class Connection extends EventTarget {
         return;
       } catch (error) {
         if (!(error instanceof api.ApiError)) throw error;
-        this.#become(error.kind === 'unreachable' ? 'unreachable' : 'away', error.message);
+        if (error.kind === 'login') {
+          this.#trying = false;
+          this.report(error);
+          return;
+        }
+        this.#become(DOWN.has(error.kind) ? error.kind : 'refused', error.message);
         await sleep(backoff.delay());
       }
     }

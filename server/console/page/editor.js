@@ -1,12 +1,12 @@
 // Role: the transaction editor: a form or JSON, the run of the transaction, and what came of it.
 import * as api from './api.js';
-import { ApiError } from './api.js';
+import { ApiError, reasonOf } from './api.js';
 import { element, labelled, replace, select } from './dom.js';
 import { parseJson, writeJson } from './exact_json.js';
 import * as numbers from './numbers.js';
 import { Panel } from './panel.js';
-import { TransactionResult, explainFailure } from './result.js';
-import { requestOf } from './transaction.js';
+import { TransactionResult, explainFailure, fateOf } from './result.js';
+import { checkSize, requestOf } from './transaction.js';
 import { GuardRow, OperationRow, RowList } from './transaction_rows.js';
 
 const EXAMPLES = {
@@ -218,11 +218,13 @@ export class Editor extends Panel {
     event.preventDefault();
     if (this.#aborter) return;
     this.#say('');
+    this.clearProblem();
     this.#mark({});
     replace(this.#result);
     let request;
     try {
       request = requestOf(this.#transaction());
+      checkSize(request);
     } catch (error) {
       this.#say(error.message);
       return;
@@ -237,7 +239,7 @@ export class Editor extends Panel {
     this.#run.disabled = true;
     try {
       const { result } = await api.call('Execute', request, { signal: this.#aborter.signal, timeoutMs: 0 });
-      this.clearProblem();
+      if (!result?.outcome) throw new ApiError('refused', 'The answer has no result.');
       this.#show(request, result, performance.now() - began);
     } catch (error) {
       this.#failed(error);
@@ -260,23 +262,15 @@ export class Editor extends Panel {
 
   #failed(error) {
     if (error.name === 'AbortError') {
-      const text =
-        'You gave up. The server cancels a transaction that waits when its caller goes away. If it was decided at that moment, it may have run.';
+      const why = this.connection.state === 'login' ? 'The login has ended.' : 'You gave up.';
+      const text = `${why} The server cancels a transaction that waits when its caller goes away. If it was decided at that moment, it may have run.`;
       replace(this.#result, element('p', { className: 'note' }, text));
       return;
     }
     if (!(error instanceof ApiError)) throw error;
-    const ran = error.details.reason?.endsWith('ANSWER_TOO_LARGE');
-    if (ran) {
-      const text = 'The transaction has run, but what it read is too large for this page. Read less at a time.';
-      replace(this.#result, element('p', { className: 'problem' }, text));
-      return;
-    }
-    const unknown =
-      error.kind === 'unreachable' &&
-      element('p', { className: 'problem' }, 'No answer came. The transaction may have run, or not.');
-    if (!this.connection.report(error)) this.showProblem(error);
-    replace(this.#result, unknown);
+    const isTooLarge = reasonOf(error.details) === 'ANSWER_TOO_LARGE'; // not refused: it has run
+    if (!isTooLarge && !this.connection.report(error)) this.showProblem(error);
+    replace(this.#result, element('p', { className: 'problem' }, fateOf(error)));
   }
 
   #show(request, result, ms) {

@@ -1,16 +1,26 @@
 // Role: JSON with 64-bit integers. JSON.parse() would round those beyond 2^53, so every integer becomes a BigInt here.
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-const MARK = '$integer of the text';
+
+// A name that no text in `value` has, so it can mark what was not there.
+function unusedName(value) {
+  const all = JSON.stringify(value);
+  let name = '$integer';
+  while (all.includes(name)) name += '$';
+  return name;
+}
 
 export function parseJson(text) {
-  const marked = text.replace(TOKEN, (token) => (/^-?\d+$/.test(token) ? `{"${MARK}":"${token}"}` : token));
+  let rounded;
   try {
-    JSON.parse(text); // so that a message names the place in what the person wrote
+    rounded = JSON.parse(text); // first, so that a message names the place in what the person wrote
   } catch (error) {
     throw new Error(`This is no JSON: ${error.message}`);
   }
-  return JSON.parse(marked, (_, value) => (value?.[MARK] === undefined ? value : BigInt(value[MARK])));
+  const mark = unusedName(rounded);
+  const marked = text.replace(TOKEN, (token) => (/^-?\d+$/.test(token) ? `{"${mark}":"${token}"}` : token));
+  const isMarked = (value) => typeof value === 'object' && value !== null && Object.hasOwn(value, mark);
+  return JSON.parse(marked, (_, value) => (isMarked(value) ? BigInt(value[mark]) : value));
 }
 
 const scalar = (value) => (typeof value === 'bigint' ? String(value) : JSON.stringify(value));

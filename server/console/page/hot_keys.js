@@ -1,7 +1,7 @@
 // Role: the keys that are used most, one list for each use.
 import { element, select, setText } from './dom.js';
 import { callForFewer } from './fewer.js';
-import { putKey, textOfShownKey } from './shown_key.js';
+import { identityOfKey, putKey } from './shown_key.js';
 import * as numbers from './numbers.js';
 import { Meter } from './meter.js';
 import { Panel } from './panel.js';
@@ -29,7 +29,7 @@ class UseList {
     this.#table = new Table({
       caption: `Hot keys: ${title}`,
       empty: 'No key stands out.',
-      keyOf: ({ key }) => textOfShownKey(key),
+      keyOf: ({ key }) => identityOfKey(key),
       columns: [
         { title: 'key', className: 'key', update: (cell, { key }) => putKey(cell, key) },
         { title: 'at least/s', number: true, text: (key) => numbers.rate(certain(key)) },

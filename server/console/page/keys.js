@@ -1,10 +1,13 @@
 // Role: shows bytes as text that nobody can misread, and reads such text back.
 //
 // Keys and values are data of strangers. What is not visible as itself is shown as an escape: control characters,
-// characters that change the direction of text, other invisible ones, and bytes that are no UTF-8. A backslash is
-// doubled, so each text stands for one sequence of bytes only, and parseBytes() reads it back.
+// characters that change the direction of text, other invisible ones, combining marks that have no character before them,
+// and bytes that are no UTF-8. A backslash is doubled, so each text stands for one sequence of bytes only, and
+// parseBytes() reads it back.
 
-const INVISIBLE = /[\p{C}\p{Z}]/u; // control, format, private and unassigned characters; separators
+// Control, format, private and unassigned characters; separators; what fonts leave out; and the empty pattern of Braille.
+const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u;
+const COMBINING = /\p{M}/u; // changes the look of the character before it, so it needs one that belongs to the data
 const USUAL_ESCAPES = new Set(['\\\\', '\\x09', '\\x0a', '\\x0d']); // those that text has, too
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
@@ -27,9 +30,12 @@ export function toHex(bytes) {
   return Array.from(bytes, (byte) => hex(byte, 2)).join('');
 }
 
-function showCharacter(character) {
+// `before`: how the character before this one is shown; empty: there is none.
+function showCharacter(character, before) {
   if (character === '\\') return '\\\\';
-  if (character === ' ' || !INVISIBLE.test(character)) return character;
+  const stands = before !== '' && !before.startsWith('\\');
+  const isVisible = !INVISIBLE.test(character) && (stands || !COMBINING.test(character));
+  if (character === ' ' || isVisible) return character;
   const code = character.codePointAt(0);
   if (code < 0x80) return `\\x${hex(code, 2)}`;
   return code <= 0xffff ? `\\u${hex(code, 4)}` : `\\u{${hex(code, 1)}}`;
@@ -57,9 +63,10 @@ function decodeCharacter(bytes, at) {
 export function showBytes(bytes) {
   let text = '';
   let escapes = 0;
+  let shown = '';
   for (let at = 0; at < bytes.length;) {
     const character = decodeCharacter(bytes, at);
-    const shown = character ? showCharacter(character.text) : `\\x${hex(bytes[at], 2)}`;
+    shown = character ? showCharacter(character.text, shown) : `\\x${hex(bytes[at], 2)}`;
     if (shown.startsWith('\\') && !USUAL_ESCAPES.has(shown)) escapes += 1;
     text += shown;
     at += character ? character.length : 1;
@@ -77,7 +84,9 @@ export function showValueBytes(bytes) {
 
 // Text of a server or of a user name: the same escapes, and backslashes stay single.
 export function showText(text) {
-  return Array.from(text, (character) => (character === '\\' ? character : showCharacter(character))).join('');
+  let shown = '';
+  const show = (character) => (shown = character === '\\' ? character : showCharacter(character, shown));
+  return Array.from(text, show).join('');
 }
 
 const ESCAPE = /\\(?:\\|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\})/y;

@@ -1,6 +1,7 @@
 // Role: the view of the whole server: its load, its speed, where time goes, its memory and its disk.
 import * as api from './api.js';
 import { Chart } from './charts.js';
+import { isDown } from './connection.js';
 import { element, setText } from './dom.js';
 import { showText } from './keys.js';
 import { Facts } from './meter.js';
@@ -238,7 +239,7 @@ export class Overview extends Panel {
       ),
     );
     connection.addEventListener('change', () => {
-      if (connection.state === 'unreachable' || connection.state === 'away') this.samples.interrupt();
+      if (isDown(connection.state)) this.samples.interrupt();
     });
   }
 

@@ -3,6 +3,8 @@
 import { ApiError } from './api.js';
 import { element, replace, setText, uniqueId } from './dom.js';
 
+const REFUSED = 'The server refused this.';
+const TITLES = { busy: 'The server is busy.' };
 const WITHOUT_RIGHT_MS = 10_000; // between two looks, until the user has the right
 
 export class Panel {
@@ -90,7 +92,9 @@ export class Panel {
   showProblem(error) {
     const lacks = error.kind === 'right';
     this.#lacksRight = lacks;
-    const title = lacks ? `This panel needs ${this.right ?? 'a right that you lack'}.` : 'The server refused this.';
+    const title = lacks
+      ? `This panel needs ${this.right ?? 'a right that you lack'}.`
+      : (TITLES[error.kind] ?? REFUSED);
     replace(this.#problem, element('strong', {}, title), ' ', element('span', {}, error.message));
     this.#problem.classList.toggle('right', lacks);
     this.#problem.hidden = false;

@@ -1,4 +1,5 @@
 // Role: the result of a transaction: its outcome, its place in the order, and what it has read.
+import { reasonOf } from './api.js';
 import { element } from './dom.js';
 import { fromBase64, showKey, showValueBytes } from './keys.js';
 import * as numbers from './numbers.js';
@@ -38,6 +39,15 @@ export function explainFailure({ outcome, failed_in: failedIn, failed_index: ind
   if (!hasKey(read)) return `The ${place} was false.`;
   const version = read.version === '0' ? 'never written' : `version ${numbers.whole(read.version)}`;
   return `The ${place} was false: ${showKey(read.key)} had ${valueText(read.value)} (${version}).`;
+}
+
+// What is known about a transaction whose call has failed.
+export function fateOf({ kind, details }) {
+  if (reasonOf(details) === 'ANSWER_TOO_LARGE')
+    return 'The transaction has run, but what it read is too large for this page. Read less at a time.';
+  if (details.not_run === true) return 'The transaction has not run.';
+  const unknown = 'The transaction may have run, or not.';
+  return kind === 'unreachable' ? `No answer came. ${unknown}` : unknown;
 }
 
 const readColumns = [

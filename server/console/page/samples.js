@@ -31,11 +31,6 @@ export class Look {
   histogram(name, accepts = () => true) {
     return sumOf(this.list(name).filter(({ labels }) => accepts(labels)));
   }
-
-  // The labels of the metric that is 1, such as the present state.
-  chosen(name) {
-    return this.list(name).find(({ value }) => value === 1)?.labels ?? {};
-  }
 }
 
 const isTransactionCall = ({ call, outcome }) => TRANSACTION_CALLS.has(call) && outcome === 'ok';

@@ -18,21 +18,27 @@ export function shownText(text, { longest = LONGEST } = {}) {
   return node;
 }
 
-export function textOfShownKey({ key, hash, is_range: isRange } = {}) {
-  if (hash) return `${showText(hash)}`;
-  return `${key === undefined ? '' : showKey(key)}${isRange ? ' (range)' : ''}`;
-}
+// Tells a key, a range and a hash apart, even if they look the same.
+export const identityOfKey = ({ key, hash, is_range: isRange } = {}) =>
+  JSON.stringify([hash ?? '', key ?? null, isRange === true]);
 
 // Updates a cell with a key, only if it is another one.
 export function putKey(cell, shown) {
-  const text = textOfShownKey(shown);
-  if (cell.dataset.key === text && cell.hasChildNodes()) return;
-  cell.dataset.key = text;
+  const identity = identityOfKey(shown);
+  if (cell.dataset.key === identity && cell.hasChildNodes()) return;
+  cell.dataset.key = identity;
   if (shown?.hash)
     replace(
       cell,
-      element('code', { className: 'data hash', title: 'You may not read this key. This is its hash.' }, text),
+      element(
+        'code',
+        { className: 'data hash', title: 'You may not read this key. This is its hash.' },
+        showText(shown.hash),
+      ),
     );
   else if (shown?.key === undefined) replace(cell, element('span', { className: 'faint' }, 'no key'));
-  else replace(cell, shownText(text));
+  else {
+    const tag = shown.is_range ? [' ', element('span', { className: 'tag' }, 'range')] : [];
+    replace(cell, shownText(showKey(shown.key)), ...tag);
+  }
 }

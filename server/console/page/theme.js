@@ -7,7 +7,7 @@ const NEXT = { system: 'light', light: 'dark', dark: 'system' };
 function stored() {
   try {
     const theme = localStorage.getItem(STORED_AS);
-    return theme in NEXT ? theme : 'system';
+    return Object.hasOwn(NEXT, theme) ? theme : 'system';
   } catch {
     return 'system'; // the browser keeps nothing
   }

@@ -1,5 +1,6 @@
 // Role: turns a transaction in the form of `kilokv txn` (docs/history.md) into the message of the protocol.
 import { fromBase64, toBase64 } from './keys.js';
+import { whole } from './numbers.js';
 
 export const GUARD_KINDS = {
   exists: 'GUARD_KIND_EXISTS',
@@ -32,12 +33,16 @@ const FIELDS = {
 };
 const INT64 = [-(2n ** 63n), 2n ** 63n - 1n];
 const UINT64 = [0n, 2n ** 64n - 1n];
+const LONGEST_REQUEST = 8192; // bytes of JSON that the console takes
 
 const encoder = new TextEncoder();
 
 function check(holds, path, what) {
   if (!holds) throw new Error(`${path}: ${what}.`);
 }
+
+// Whether a table has this name of its own: every object also has `constructor` and others.
+const isOneOf = (table, name) => typeof name === 'string' && Object.hasOwn(table, name);
 
 function checkFields(object, known, path) {
   check(typeof object === 'object' && object !== null && !Array.isArray(object), path, 'must be an object');
@@ -83,7 +88,7 @@ function guardOperand(guard, path) {
 function guardMessage(guard, path) {
   checkFields(guard, 'guard', path);
   const { is, when_false: whenFalse = 'fail' } = guard;
-  check(is in GUARD_KINDS, `${path}.is`, `must be one of ${Object.keys(GUARD_KINDS).join(' ')}`);
+  check(isOneOf(GUARD_KINDS, is), `${path}.is`, `must be one of ${Object.keys(GUARD_KINDS).join(' ')}`);
   check(whenFalse === 'fail' || whenFalse === 'wait', `${path}.when_false`, 'must be fail or wait');
   const message = {
     kind: GUARD_KINDS[is],
@@ -112,7 +117,7 @@ function operand(value, path) {
 function operationMessage(operation, path) {
   checkFields(operation, 'operation', path);
   const { op, reverse, ttl_us: ttl, expires_at_us: at } = operation;
-  check(op in OPERATION_KINDS, `${path}.op`, `must be one of ${Object.keys(OPERATION_KINDS).join(' ')}`);
+  check(isOneOf(OPERATION_KINDS, op), `${path}.op`, `must be one of ${Object.keys(OPERATION_KINDS).join(' ')}`);
   if (op === 'range_get' || op === 'delete_range') {
     const kind = op === 'range_get' && reverse === true ? 'OPERATION_KIND_RANGE_GET_REVERSE' : OPERATION_KINDS[op];
     return {
@@ -155,4 +160,14 @@ export function requestOf(transaction) {
     'needs a guard or an operation',
   );
   return { transaction: message };
+}
+
+// Throws an Error if the console would not take the request, because it is too long.
+export function checkSize(request) {
+  const size = encoder.encode(JSON.stringify(request)).length;
+  if (size <= LONGEST_REQUEST) return;
+  throw new Error(
+    `This transaction has ${whole(size)} bytes of JSON when it is sent, and the console takes at most ` +
+      `${whole(LONGEST_REQUEST)}. "kilokv txn" takes larger ones.`,
+  );
 }

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { ConsolePage, VIEWS } from '../support/page.js';
+import { ConsolePage, VIEWS, jsonAnswer } from '../support/page.js';
 import { Server, until } from '../support/server.js';
 
 let server;
@@ -146,5 +146,36 @@ test('a login that is taken away leads back to the form', async () => {
   server.kilokv('user', 'remove', 'monitor');
   await console_.waitFor('form.login');
 });
+
+async function loseCookie() {
+  const devtools = await console_.page.createCDPSession();
+  await devtools.send('Network.clearBrowserCookies');
+  await devtools.detach();
+}
+
+// Only `method` may lead to the form: all other requests of the page get no answer.
+async function leadsToForm(method, action) {
+  await logIn(tokens.admin);
+  await console_.waitForText('.user', 'admin');
+  await console_.view('transaction');
+  const error = { code: 'UNAUTHENTICATED', reason: 'LOGIN_MISSING', message: 'log in first', not_run: true };
+  const answerOf = (path) => {
+    if (path.endsWith(`/api/call/${method}`)) return jsonAnswer(401, error);
+    return path.includes('/console/api/') ? 'never' : undefined;
+  };
+  const restore = await console_.intercept(answerOf);
+  await loseCookie();
+  await action();
+  await console_.waitFor('form.login');
+  assert.equal((await console_.texts('[role=tab]')).length, 0);
+  assert.equal(await console_.text('.user'), '');
+  await restore();
+}
+
+test('without its cookie, the view of clients leads back to the form', () =>
+  leadsToForm('ListConnections', () => console_.page.click('#tab-clients')));
+
+test('without its cookie, a transaction leads back to the form', () =>
+  leadsToForm('Execute', () => console_.press('Run the transaction')));
 
 test('nothing went wrong in the page', () => assert.deepEqual(console_.problems, []));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { ConsolePage } from '../support/page.js';
+import { ConsolePage, jsonAnswer, textAnswer } from '../support/page.js';
 import { Server, sleep, until } from '../support/server.js';
 
 let server;
@@ -71,17 +71,35 @@ test('a person kills the server of a demo', async () => {
 
 test('a server that recovers is said to', async () => {
   const error = { code: 'UNAVAILABLE', reason: 'RECOVERING', message: 'the server recovers' };
-  const recovers = async (request) => {
-    if (!request.url().includes('/console/api/call/')) return request.continue();
-    return request.respond({ status: 503, contentType: 'application/json', body: JSON.stringify({ error }) });
-  };
-  console_.page.on('request', recovers);
-  await console_.page.setRequestInterception(true);
-  await console_.waitForText('.banner', 'The server is not ready: the server recovers');
+  const restore = await console_.intercept((path) => path.includes('/api/call/') && jsonAnswer(503, error));
+  await console_.waitForText('.banner', 'The server is not ready: the server recovers.');
   await console_.waitForText('.state', 'not ready');
-  console_.page.off('request', recovers);
-  await console_.page.setRequestInterception(false);
+  await restore();
   await console_.waitForText('.banner', 'The server is back.');
+});
+
+test('a server that is busy keeps the page', async () => {
+  await console_.waitForText('.state', 'ready');
+  await until(async () => (await console_.texts('.banner')).length === 0, 'the end of the banner');
+  const busy = textAnswer(503, 'too many pages are asked for at the same time');
+  const restore = await console_.intercept((path) => path.includes('/api/call/') && busy);
+  await console_.view('clients');
+  const problem = 'The server is busy. too many pages are asked for at the same time';
+  await console_.waitForText('#view-clients .problem', problem);
+  assert.equal(await console_.text('.state'), 'ready');
+  assert.equal((await console_.texts('.banner')).length, 0);
+  await restore();
+  await until(async () => (await console_.texts('#view-clients .problem')).length === 0, 'the end of the problem');
+});
+
+test('a page that begins while the server is busy says so', async () => {
+  const busy = textAnswer(503, 'too many pages are asked for at the same time');
+  const restore = await console_.intercept((path) => path.endsWith('/api/session') && busy);
+  await console_.page.reload();
+  await console_.waitForText('.banner', 'The server is busy: too many pages are asked for at the same time.');
+  await console_.waitForText('.state', 'busy');
+  await restore();
+  await console_.waitForText('.state', 'ready');
 });
 
 test('nothing went wrong in the page', () => assert.deepEqual(console_.problems, []));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 
-import { ConsolePage } from '../support/page.js';
+import { ConsolePage, jsonAnswer, textAnswer } from '../support/page.js';
 import { Server, until } from '../support/server.js';
 
 const GUARDS = '#view-transaction fieldset:nth-of-type(1) .edit-rows > li';
@@ -122,6 +122,53 @@ test('what the server refuses is shown', async () => {
   await writeJson(`{"then": [{"op": "get", "key": "${'k'.repeat(2000)}"}]}`);
   await run();
   await console_.waitForText('#view-transaction .problem', 'The server refused this.');
+});
+
+test('a transaction that is too long is not sent', async () => {
+  const then = Array.from({ length: 9 }, (_, index) => ({ op: 'put', key: 'bob', value: `${index}`.repeat(1000) }));
+  await writeJson(JSON.stringify({ then }));
+  await run();
+  const fault = await console_.waitForText('#view-transaction .fault', /has 12,\d{3} bytes of JSON/);
+  assert.match(fault, /at most 8,192\. "kilokv txn" takes larger ones\./);
+  assert.equal(value('bob'), '0');
+});
+
+test('after a failure, the page says whether the transaction may have run', async () => {
+  const unknown = 'The transaction may have run, or not.';
+  const answers = [
+    [jsonAnswer(503, { code: 'UNAVAILABLE', reason: 'DRAINING', message: 'it stops' }), unknown],
+    [jsonAnswer(400, { code: 'CANCELLED', message: 'it was cancelled' }), unknown],
+    [jsonAnswer(503, { code: 'DEADLINE_EXCEEDED', message: 'it took long' }), unknown],
+    [textAnswer(503, 'too many pages'), unknown],
+    [{ status: 200, contentType: 'application/json', body: '{}' }, unknown],
+    [
+      jsonAnswer(429, { reason: 'CALLS_FULL', message: 'too many wait', not_run: true }),
+      'The transaction has not run.',
+    ],
+    [jsonAnswer(400, { code: 'INVALID_ARGUMENT', reason: 'ANSWER_TOO_LARGE' }), 'The transaction has run, but'],
+  ];
+  for (const [answer, text] of answers) {
+    const restore = await console_.intercept((path) => path.endsWith('/Execute') && answer);
+    await run();
+    await console_.waitForText('#view-transaction .result', text);
+    await restore();
+  }
+  // The last answer is no refusal, and a new run takes away what was said before.
+  assert.equal((await console_.texts('#view-transaction .panel > .problem')).length, 0);
+  await run();
+  await console_.waitForText('#view-transaction .result', 'committed');
+});
+
+test('an old problem does not stay beside a new one', async () => {
+  const refused = jsonAnswer(400, { code: 'INVALID_ARGUMENT', message: 'the first problem', not_run: true });
+  const restore = await console_.intercept((path) => path.endsWith('/Execute') && refused);
+  await run();
+  await console_.waitForText('#view-transaction .problem', 'the first problem');
+  await restore();
+  await writeJson('{"then": [');
+  await run();
+  await console_.waitForText('#view-transaction .fault', 'This is no JSON');
+  assert.equal(await console_.text('#view-transaction .problem'), '');
 });
 
 const WAITING =

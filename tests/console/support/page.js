@@ -9,6 +9,14 @@ import { SLOWER, until } from './server.js';
 
 const CHROMIUM = process.env.KILOKV_CHROMIUM ?? '/usr/bin/chromium';
 const SCREENSHOTS = process.env.KILOKV_SCREENSHOTS;
+
+export const jsonAnswer = (status, error) => ({
+  status,
+  contentType: 'application/json',
+  body: JSON.stringify({ error }),
+});
+export const textAnswer = (status, body) => ({ status, contentType: 'text/plain', body });
+
 const WIDE = { width: 1280, height: 900 };
 const NARROW = { width: 360, height: 740 };
 export const VIEWS = ['overview', 'hot', 'waiting', 'slow', 'clients', 'keys', 'transaction', 'bank'];
@@ -141,6 +149,24 @@ export class ConsolePage {
   // How many pixels the page is wider than its window.
   sidewaysScroll() {
     return this.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  }
+
+  // Answers requests in place of the server until the returned function is called. `answerOf(path)` gives an answer, or
+  // nothing for the server's own, or 'never'.
+  async intercept(answerOf) {
+    const held = [];
+    const handle = (request) => {
+      const answer = answerOf(new URL(request.url()).pathname);
+      if (answer === 'never') held.push(request);
+      else void (answer ? request.respond(answer) : request.continue());
+    };
+    this.page.on('request', handle);
+    await this.page.setRequestInterception(true);
+    return async () => {
+      await Promise.all(held.map((request) => request.continue()));
+      this.page.off('request', handle);
+      await this.page.setRequestInterception(false);
+    };
   }
 
   async screenshot(name) {

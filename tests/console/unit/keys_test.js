@@ -13,6 +13,7 @@ import {
   toBase64,
   toHex,
 } from '../../../server/console/page/keys.js';
+import { identityOfKey } from '../../../server/console/page/shown_key.js';
 
 const utf8 = (text) => new TextEncoder().encode(text);
 const show = (text) => showBytes(utf8(text)).text;
@@ -42,6 +43,44 @@ test('other invisible characters are escaped', () => {
   for (const code of invisible)
     assert.equal(show(String.fromCodePoint(code)), `\\u${code.toString(16).padStart(4, '0')}`);
   assert.equal(show('\u{e0041}'), '\\u{e0041}');
+});
+
+test('characters that fonts leave out are escaped', () => {
+  for (const code of [0x034f, 0x115f, 0x1160, 0x17b4, 0x180b, 0x2800, 0x3164, 0xfe0f, 0xffa0]) {
+    const escape = `\\u${code.toString(16).padStart(4, '0')}`;
+    const character = String.fromCodePoint(code);
+    assert.equal(show(`a${character}b`), `a${escape}b`);
+    assert.equal(showText(`a${character}b`), `a${escape}b`);
+    assert.deepEqual(parseBytes(show(`a${character}b`)), utf8(`a${character}b`));
+  }
+  assert.equal(show('\u{e0100}'), '\\u{e0100}');
+});
+
+test('combining marks need a character before them', () => {
+  assert.equal(show('e\u0301\u0302 \u0301'), 'e\u0301\u0302 \u0301');
+  assert.equal(show('\u0301\u0302e\u0301'), '\\u0301\\u0302e\u0301');
+  assert.equal(show('a\x00\u0301'), 'a\\x00\\u0301');
+  assert.equal(show('\\\u0301'), '\\\\\\u0301');
+  assert.equal(show('हिन्दी'), 'हिन्दी');
+  assert.equal(showBytes(bytes(0x61, 0xff, 0xcc, 0x81)).text, 'a\\xff\\u0301');
+  assert.equal(showText('\u0301a\u0301\n\u0301'), '\\u0301a\u0301\\x0a\\u0301');
+  for (const text of ['\u0301', 'e\u0301', '\\\u0301', 'a\x00\u0301\u0301'])
+    assert.deepEqual(parseBytes(show(text)), utf8(text));
+});
+
+test('a key, a range and a hash are told apart', () => {
+  const key = (text) => ({ key: toBase64(utf8(text)) });
+  const all = [
+    key('foo (range)'),
+    { ...key('foo'), is_range: true },
+    key('foo'),
+    key(''),
+    key('#1'),
+    { hash: '#1' },
+    {},
+  ];
+  assert.equal(new Set(all.map(identityOfKey)).size, all.length);
+  assert.equal(identityOfKey({ ...key('foo'), is_range: false, hash: '' }), identityOfKey(key('foo')));
 });
 
 test('bytes that are no UTF-8 are escaped one by one', () => {

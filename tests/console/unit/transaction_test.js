@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { kindOfError } from '../../../server/console/page/api.js';
+import { ApiError, errorOfAnswer, kindOfError } from '../../../server/console/page/api.js';
 import { parseEntry } from '../../../server/console/page/bank.js';
 import { parseJson, writeJson } from '../../../server/console/page/exact_json.js';
 import * as numbers from '../../../server/console/page/numbers.js';
-import { requestOf } from '../../../server/console/page/transaction.js';
+import { fateOf } from '../../../server/console/page/result.js';
+import { checkSize, requestOf } from '../../../server/console/page/transaction.js';
 
 const LARGEST = 9223372036854775807n;
 const message = (text) => requestOf(parseJson(text)).transaction;
@@ -83,6 +84,12 @@ test('a mistake is named with its place', () => {
     ['{"then": {}}', /then: must be a list/],
     ['{"precedence": 256, "then": [{"op": "get", "key": "a"}]}', /precedence/],
     ['[]', /must be an object/],
+    ['{"then": [{"op": "constructor", "key": "a"}]}', /then\[0\]\.op: must be one of/],
+    ['{"then": [{"op": "toString", "key": "a"}]}', /then\[0\]\.op: must be one of/],
+    ['{"then": [{"op": ["get"], "key": "a"}]}', /then\[0\]\.op: must be one of/],
+    ['{"then": [{"key": "a"}]}', /then\[0\]\.op: must be one of/],
+    ['{"guards": [{"is": "constructor", "key": "a"}]}', /guards\[0\]\.is: must be one of/],
+    ['{"guards": [{"is": "__proto__", "key": "a"}]}', /guards\[0\]\.is: must be one of/],
   ];
   for (const [text, error] of mistakes) assert.throws(() => message(text), error, text);
 });
@@ -91,10 +98,88 @@ test('the kinds of errors', () => {
   assert.equal(kindOfError(401, { reason: 'LOGIN_MISSING' }), 'login');
   assert.equal(kindOfError(403, { code: 'PERMISSION_DENIED', reason: 'RIGHT_MISSING' }), 'right');
   assert.equal(kindOfError(503, { code: 'UNAVAILABLE', reason: 'RECOVERING' }), 'away');
-  assert.equal(kindOfError(503), 'away');
   assert.equal(kindOfError(503, { code: 'RESOURCE_EXHAUSTED', reason: 'ANSWER_TOO_LARGE' }), 'too_large');
-  assert.equal(kindOfError(413), 'too_large');
+  assert.equal(kindOfError(400, { code: 'INVALID_ARGUMENT', reason: 'ANSWER_TOO_LARGE' }), 'too_large');
+  assert.equal(kindOfError(400, { code: 'INVALID_ARGUMENT', reason: 'MESSAGE_TOO_LARGE' }), 'too_large');
+  assert.equal(kindOfError(413, { code: 'INVALID_ARGUMENT', reason: 'OTHER' }), 'refused');
   assert.equal(kindOfError(429, { code: 'RESOURCE_EXHAUSTED', reason: 'QUEUE_FULL' }), 'refused');
+});
+
+test('answers that are not JSON', () => {
+  const kindAndText = (status, text, type = 'text/plain') => {
+    const { kind, message, details } = errorOfAnswer(status, type, text);
+    assert.deepEqual(details, {});
+    return [kind, message];
+  };
+  assert.deepEqual(kindAndText(413, 'the body of a request may have 8192 bytes\n'), [
+    'refused',
+    'the body of a request may have 8192 bytes',
+  ]);
+  assert.deepEqual(kindAndText(503, 'too many pages are asked for at the same time'), [
+    'busy',
+    'too many pages are asked for at the same time',
+  ]);
+  assert.deepEqual(kindAndText(429, 'slower'), ['refused', 'slower']);
+  assert.deepEqual(kindAndText(431, 'a\u202eb'), ['refused', 'a\\u202eb']);
+  assert.deepEqual(kindAndText(400, ''), ['refused', 'The server answered with the HTTP code 400.']);
+  assert.deepEqual(kindAndText(502, '<html>bad gateway</html>', 'text/html'), [
+    'unreachable',
+    'The server answered with the HTTP code 502.',
+  ]);
+  assert.deepEqual(kindAndText(401, ''), ['login', 'The server answered with the HTTP code 401.']);
+  assert.equal(kindAndText(500, 'x'.repeat(1000))[1], `${'x'.repeat(200)}…`);
+  for (const text of ['null', '7', '{}', '{"error": null}']) assert.equal(kindAndText(503, text)[0], 'busy', text);
+});
+
+test('answers in JSON', () => {
+  const text =
+    '{"error": {"code": "UNAUTHENTICATED", "reason": "LOGIN_MISSING", "message": "log in", "not_run": true}}';
+  const { kind, message, details } = errorOfAnswer(401, 'application/json', text);
+  assert.deepEqual([kind, message, details.not_run], ['login', 'log in', true]);
+});
+
+test('what is known after a failure', () => {
+  const fate = (kind, details) => fateOf(new ApiError(kind, '', details));
+  assert.match(fate('too_large', { reason: 'ANSWER_TOO_LARGE' }), /has run/);
+  assert.equal(fate('refused', { reason: 'CALLS_FULL', not_run: true }), 'The transaction has not run.');
+  assert.equal(fate('unreachable'), 'No answer came. The transaction may have run, or not.');
+  for (const details of [
+    {},
+    { code: 'UNAVAILABLE', reason: 'DRAINING', not_run: false },
+    { code: 'CANCELLED', not_run: 'true' },
+    { code: 'DEADLINE_EXCEEDED' },
+  ])
+    assert.equal(fate('refused', details), 'The transaction may have run, or not.');
+});
+
+test('a request that is too long for the console is not sent', () => {
+  const withValue = (length) => requestOf({ then: [{ op: 'put', key: 'k', value: 'x'.repeat(length) }] });
+  const bytesOf = (request) => JSON.stringify(request).length;
+  let length = 3;
+  while (bytesOf(withValue(length + 3)) <= 8192) length += 3; // base64 grows with each third byte
+  checkSize(withValue(length));
+  const longer = withValue(length + 3);
+  const size = String(bytesOf(longer)).replace('8', '8,');
+  assert.throws(
+    () => checkSize(longer),
+    ({ message: text }) => text.includes(`${size} bytes`) && text.includes('8,192') && text.includes('kilokv txn'),
+  );
+});
+
+test('no text of a person is taken for a mark', () => {
+  for (const name of ['$integer', '$integer$', '$integer of the text', '__proto__', 'constructor']) {
+    const text = `{"${name}": "x", "a": {"${name}": "7"}, "b": 7, "c": ["${name}", "$integer$$"]}`;
+    const parsed = parseJson(text);
+    assert.ok(Object.hasOwn(parsed, name));
+    assert.deepEqual(
+      parsed,
+      JSON.parse(text, (_, value) => (typeof value === 'number' ? BigInt(value) : value)),
+    );
+  }
+  assert.deepEqual(parseJson('{"a": {"\\u0024integer": "1"}, "b": 1}'), { a: { $integer: '1' }, b: 1n });
+  assert.deepEqual(parseJson('{"$integer": 5}'), { $integer: 5n });
+  assert.deepEqual(parseJson('[12, "12"]'), [12n, '12']);
+  assert.equal(parseJson('5'), 5n);
 });
 
 test('numbers for people', () => {
