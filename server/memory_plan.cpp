@@ -56,7 +56,7 @@ void cut_bounds(std::uint64_t limit, ServerOptions* options) {
   // With TLS a connection takes more, and with a client's certificate twice as much again.
   const std::uint32_t connections_least = !service.tls.enabled() ? 512 : service.tls.client_ca_file.empty() ? 476 : 222;
   cut(Bound<std::uint32_t>{"connections-max", &service.connections_max, connections_least}, limit, options->given);
-  cut(Bound<std::uint32_t>{"http-connections-max", &options->http.http_connections_max, 16}, limit, options->given);
+  cut(Bound<std::uint32_t>{"http-connections-max", &options->http.http_connections_max, 12}, limit, options->given);
 }
 
 std::uint64_t sum_of(const ServerOptions& options) {

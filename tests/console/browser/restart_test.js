@@ -103,3 +103,16 @@ test('a page that begins while the server is busy says so', async () => {
 });
 
 test('nothing went wrong in the page', () => assert.deepEqual(console_.problems, []));
+
+test('the page loads from a server with few connections', async () => {
+  const small = await Server.start(['--http-connections-max', '8']);
+  try {
+    for (let i = 0; i < 3; ++i) {
+      const page = await ConsolePage.open(small);
+      await page.waitForText('.state', 'ready');
+      await page.browser.close();
+    }
+  } finally {
+    await small.remove();
+  }
+});
