@@ -29,7 +29,7 @@ LOG, SUBMIT = "server/core/pipeline/log_stage.cpp", "server/core/pipeline/admiss
 # Where code is put in: after this text.
 MEMBER = (CONTEXT, "  Counters counters;\n")
 WHEN_A_BATCH_RUNS = (EXECUTOR, "bool ExecuteStage::run_batch() {\n")
-AFTER_A_BATCH_RAN = (EXECUTOR, "    const bool waits_for_answers = !run_batch() && core_->unanswered_parts.load() > kWholeBatch;\n")
+AFTER_A_BATCH_RAN = (EXECUTOR, "    const bool has_run = run_batch();\n")
 AFTER_A_SYNC = (LOG, "  core_->answer_worker->notify();\n  core_->executor_worker->notify();\n")
 WHEN_A_REQUEST_COMES = (SUBMIT, "Admission::submit(std::unique_ptr<Request> content) {\n")
 
