@@ -100,6 +100,7 @@ class Pages(HttpTest):
     def test_the_status_is_that_of_the_command(self):
         server = self.serve()
         server.client("put", "key", "1")
+        until(lambda: server.status()["records"] == 1, "the count of records, which comes ten times a second")
         status = get(server.pages(), "/status")
         self.assertEqual(status[:2], (200, "application/json"))
         shown, printed = json.loads(status.text), json.loads(server.client("--output", "json", "status"))
