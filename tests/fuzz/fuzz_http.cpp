@@ -31,7 +31,6 @@ Page page_of(const PageRequest& request) {
   const std::size_t header = request.authorization ? request.authorization->size() : 0;
   KILOKV_CHECK(request.method.size() + request.path.size() + header <= HttpLimits::kHeaderBytesMax);
   KILOKV_CHECK(request.body.size() <= server::HttpOptions::kBodyBytesMax);
-  KILOKV_CHECK(request.body.empty() == (request.body_place == nullptr));
   Page page;
   page.body = request.path + request.body;
   return page;
@@ -51,7 +50,9 @@ std::unique_ptr<server::HttpServer> make_server() {
     done(page_of(request));
     return true;
   };
-  callbacks.takes_body = [](const PageRequest& request) { return request.method == "POST"; };
+  callbacks.refuse_body = [](const PageRequest& request) {
+    return request.method == "POST" ? std::nullopt : std::optional<Page>(server::refusal_page(413, "only a POST"));
+  };
   auto made = std::make_unique<server::HttpServer>(std::move(*listener), limits, std::move(callbacks));
   made->start();
   return made;
