@@ -13,7 +13,7 @@ class ExpiryPaceTest : public ::testing::Test {
   ExpiryPaceTest() {
     for (int i = 0; i < 100; ++i) run(250, 1000);  // a microsecond for each key
   }
-  // A batch of so many keys, each of which takes this time.
+  // Runs a batch. Each of its keys takes this time.
   void run(std::size_t keys, DurationUs ns_per_key) {
     const DurationUs us = static_cast<DurationUs>(keys) * ns_per_key / 1000;
     now += us;
