@@ -48,14 +48,17 @@ bool nothing_listens(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE && contains(status.error_message(), "Connection refused");
 }
 
+// Words of explain(): no KiloKV server is at the endpoint, so to try again soon does not help.
+constexpr char kUnresolved[] = "cannot be resolved", kNoGrpc[] = "does not speak gRPC";
+
 // Explains a message of the transport in our own words. Empty if the message comes from the server.
 std::string explain(const std::string& message, const std::string& endpoint) {
   if (contains(message, "Connection refused")) return "nothing listens at " + endpoint + ": the connection is refused";
   if (contains_any(message, {"DNS resolution", "name resolution"})) {
-    return "the host of " + endpoint + " cannot be resolved: check its name";
+    return "the host of " + endpoint + ' ' + kUnresolved + ": check its name";
   }
   if (contains_any(message, {"http1", "HTTP/2", "Trying to connect", "settings frame", "http2 header"})) {
-    return "something at " + endpoint + " answers, but does not speak gRPC: is the port wrong, or does it use TLS?";
+    return "something at " + endpoint + " answers, but " + kNoGrpc + ": is the port wrong, or does it use TLS?";
   }
   if (contains_any(message,
                    {"Socket closed", "Connection reset", "GOAWAY", "Broken pipe", "RST_STREAM", "keepalive"})) {
@@ -69,9 +72,6 @@ std::string explain(const std::string& message, const std::string& endpoint) {
   if (contains(message, "failed to connect to all addresses")) return "cannot connect to " + endpoint;
   return {};
 }
-
-// Words of explain(): no KiloKV server is at the endpoint, so to try again soon does not help.
-constexpr std::initializer_list<const char*> kWrongEndpoint = {"cannot be resolved", "does not speak gRPC"};
 
 }  // namespace
 
@@ -141,7 +141,7 @@ bool Connection::may_retry(const grpc::Status& status, const Error& error, Retry
     return error.retry_after_us != 0 && (error.not_run || retry != Retry::when_refused);
   }
   if (error.code != ErrorCode::unavailable || retry == Retry::when_refused) return false;
-  return retry == Retry::always || !(nothing_listens(status) || contains_any(error.message, kWrongEndpoint));
+  return retry == Retry::always || !(nothing_listens(status) || contains_any(error.message, {kUnresolved, kNoGrpc}));
 }
 
 bool Connection::wait_before_retry(const Error& error, TimePoint deadline, grpc::Channel* channel, Backoff* backoff) {
