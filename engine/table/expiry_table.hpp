@@ -35,7 +35,7 @@ class ExpiryTable {
   bool empty() const { return by_time_.empty(); }
   std::size_t size() const { return by_time_.size(); }
   std::size_t memory_bytes() const { return size() * kKeyBytes; }
-  // Of the hash index: about as many as keys, and after deletes up to twice as many.
+  // The hash index has about one bucket for each key, and after deletes up to two.
   std::size_t buckets() const { return buckets_.size(); }
 
   // When the key expires; 0: never.

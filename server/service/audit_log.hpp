@@ -49,8 +49,8 @@ void log_attach_refused(std::uint64_t refused, const Login* login, std::string_v
                         const Status& status);
 // Writes the line about a change of the level of the log. `login`: null: the server has no logins.
 void log_level_change(const Login* login, std::string_view peer, std::string_view before, std::string_view now);
-// Writes the line about what somebody did in the console. `login`: null: the server has no logins. `left_out`: so many
-// lines before were left out, because there were too many.
+// Writes the line about what somebody did in the console. `login`: null: the server has no logins. `left_out`: how many
+// lines before had no place, because at most some are written in a second.
 void log_console(const Login* login, std::string_view peer, std::string_view what, StatusCode result,
                  std::uint64_t left_out);
 // Writes the line about a backup that begins, goes on or has ended: `backup` is its id, and it ends after this batch.

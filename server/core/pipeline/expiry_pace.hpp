@@ -22,9 +22,9 @@ namespace kilokv::server {
 class ExpiryPace {
  public:
   static constexpr DurationUs kBatchUs = 250, kLateBatchUs = 2000;
-  static constexpr std::size_t kKeysMin = 64;  // so few cost little more than a batch does anyway
+  static constexpr std::size_t kKeysMin = 64;  // a batch of 64 keys costs little more than an empty one
 
-  // Of a batch that begins now. `most`: --expiry-batch-max.
+  // The keys of a batch that begins now. `most`: --expiry-batch-max.
   std::size_t keys(TimeUs now, std::size_t most) const {
     const DurationUs late_us = std::min((now - last_us_) / 4, kLateBatchUs);
     const auto allowed_ns = 1000.0 * static_cast<double>(std::max({kBatchUs, clients_us_, late_us}));
@@ -32,9 +32,9 @@ class ExpiryPace {
     return std::min(most, std::max(kKeysMin, static_cast<std::size_t>(allowed_ns / ns_per_key_)));
   }
 
-  // A batch of clients took so long, while keys were due.
+  // A batch of clients took this time, while keys were due.
   void note_clients(DurationUs us) { clients_us_ += us; }
-  // A batch of expiries ends now, and took so long. Requires: keys > 0.
+  // A batch of expiries ends now, and took this time. Requires: keys > 0.
   void note_expiries(TimeUs now, std::size_t keys, DurationUs us) {
     last_us_ = now;
     clients_us_ = 0;
