@@ -24,9 +24,8 @@ constexpr std::string_view kRoot = "/console/", kApi = "/console/api/", kCall = 
 constexpr char kJsonType[] = "application/json";
 // Nothing but the files of the console runs in its page, and nobody else shows the page in a frame.
 constexpr char kPolicy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri "
-    "'none'; "
-    "form-action 'none'; frame-ancestors 'none'";
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 // The calls that the console makes. All of them are unary.
 constexpr std::array<std::string_view, 10> kMethods = {
     "Execute", "Get",         "Scan",     "ListParked",   "Cancel",
@@ -204,7 +203,7 @@ std::optional<Page> Console::refuse_body(const PageRequest& request) {
     return refusal_page(413, "a request for this page has no body");
   }
   const bool needs_session = service_->logins().required() && request.path != "/console/api/login";
-  if (!needs_session || !session_of(request).user.empty()) return std::nullopt;
+  if (!needs_session || session_of(request)) return std::nullopt;
   return with_policy(error_page(needs_login()));
 }
 
@@ -249,11 +248,11 @@ std::vector<std::string> Console::cookies_of(const PageRequest& request) const {
   return secrets;
 }
 
-ConsoleSessions::Login Console::session_of(const PageRequest& request) {
+std::optional<ConsoleSessions::Login> Console::session_of(const PageRequest& request) {
   for (const std::string& secret : cookies_of(request)) {
-    if (std::optional<ConsoleSessions::Login> found = sessions_.find(secret)) return std::move(*found);
+    if (std::optional<ConsoleSessions::Login> found = sessions_.find(secret)) return found;
   }
-  return {};
+  return std::nullopt;
 }
 
 void Console::close_sessions(const PageRequest& request) {
@@ -270,8 +269,9 @@ std::string Console::cookie_header(const PageRequest& request, const std::string
 Result<Console::Asker> Console::asker_of(const PageRequest& request) {
   Asker asker;
   if (service_->logins().required()) {
-    asker.session = session_of(request);
-    if (asker.session.user.empty()) return needs_login();
+    std::optional<ConsoleSessions::Login> session = session_of(request);
+    if (!session) return needs_login();
+    asker.session = std::move(*session);
   }
   PageCaller caller = Pages::caller_of(request);
   const std::string header = "Bearer " + asker.session.token;

@@ -70,8 +70,8 @@ class Console {
   Result<Asker> asker_of(const PageRequest& request);
   // The secrets of all cookies with the name of this console. Another server of the host can set such cookies, too.
   std::vector<std::string> cookies_of(const PageRequest& request) const;
-  // The session that the request has; its user is empty: none.
-  ConsoleSessions::Login session_of(const PageRequest& request);
+  // The session that the request has; nothing: none.
+  std::optional<ConsoleSessions::Login> session_of(const PageRequest& request);
   void close_sessions(const PageRequest& request);
   // An empty secret removes the cookie.
   std::string cookie_header(const PageRequest& request, const std::string& secret) const;

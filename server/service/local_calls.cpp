@@ -26,15 +26,7 @@ namespace {
 using google::protobuf::Message;
 namespace json = google::protobuf::util;
 
-constexpr char kService[] = "kilokv.v1.KiloKV", kDetailKey[] = "kilokv-error-bin";
-
-StatusCode code_of(grpc::StatusCode code) {
-  constexpr StatusCode kLast = StatusCode::unauthenticated;
-  for (auto value = static_cast<int>(StatusCode::ok); value <= static_cast<int>(kLast); ++value) {
-    if (to_grpc_code(static_cast<StatusCode>(value)) == code) return static_cast<StatusCode>(value);
-  }
-  return StatusCode::internal;  // gRPC itself has further codes
-}
+constexpr char kService[] = "kilokv.v1.KiloKV";
 
 std::unique_ptr<Message> make(const google::protobuf::Descriptor* type) {
   return std::unique_ptr<Message>(google::protobuf::MessageFactory::generated_factory()->GetPrototype(type)->New());
@@ -160,13 +152,8 @@ LocalCalls::Answer LocalCalls::answer_of(Flight* flight) {
 void LocalCalls::end(const std::shared_ptr<Flight>& flight, const grpc::Status& status) {
   Answer answer;
   if (!status.ok()) {
-    v1::ErrorDetail detail;
-    const auto& trailing = flight->context.GetServerTrailingMetadata();
-    if (const auto found = trailing.find(kDetailKey); found != trailing.end()) {
-      detail.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
-    }
-    answer.code = code_of(status.error_code());
-    answer.json = error_of(answer.code, status.error_message(), detail);
+    answer.code = from_grpc_code(status.error_code());
+    answer.json = error_of(answer.code, status.error_message(), detail_of(flight->context));
   } else {
     answer = answer_of(flight.get());
   }

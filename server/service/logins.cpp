@@ -99,7 +99,7 @@ std::string Logins::local_peer_of(const CallContext& context) const {
   const auto secret = metadata.find(kLocalSecretKey), peer = metadata.find(kLocalPeerKey);
   if (secret == metadata.end() || peer == metadata.end()) return {};
   if (!tls::same_hash(tls::hash_of(view_of(secret->second)), *local_secret_)) return {};
-  return "console/" + std::string(view_of(peer->second));
+  return std::string(Client::kConsolePrefix).append(view_of(peer->second));
 }
 
 Caller Logins::caller_of(const CallContext& context, NeedsLogin needs_login, CallAccount::Place* place) {

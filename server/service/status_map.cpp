@@ -114,6 +114,22 @@ grpc::StatusCode to_grpc_code(StatusCode code) {
   std::abort();  // not a value of the enum
 }
 
+StatusCode from_grpc_code(grpc::StatusCode code) {
+  for (auto value = static_cast<int>(StatusCode::ok); value <= static_cast<int>(StatusCode::unauthenticated); ++value) {
+    if (to_grpc_code(static_cast<StatusCode>(value)) == code) return static_cast<StatusCode>(value);
+  }
+  return StatusCode::internal;
+}
+
+v1::ErrorDetail detail_of(const grpc::ClientContext& context) {
+  v1::ErrorDetail detail;
+  const auto& trailing = context.GetServerTrailingMetadata();
+  if (const auto found = trailing.find(kErrorDetailKey); found != trailing.end()) {
+    detail.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
+  }
+  return detail;
+}
+
 grpc::Status to_grpc(const Status& status, grpc::ServerContextBase* context) {
   if (status.ok()) return grpc::Status::OK;
   context->AddTrailingMetadata(kErrorDetailKey, detail_of(status).SerializeAsString());

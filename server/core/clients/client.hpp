@@ -45,6 +45,8 @@ struct Client {
   }
 
   static constexpr std::string_view kUserPrefix = "user:";
+  // Before the peer of a browser whose calls come from the console.
+  static constexpr std::string_view kConsolePrefix = "console/";
 
   const std::string name;  // such as user:alice or ipv4:127.0.0.1:40000; empty: for work that no client has sent
   std::atomic<std::uint32_t> user_weight{1};  // its part of the turns, compared with those of others

@@ -60,7 +60,7 @@ ClientTable::Known& ClientTable::known(const std::string& name, bool is_connecti
 }
 
 std::string ClientTable::address_of(const std::string& full_peer) {
-  constexpr std::string_view kConsole = "console/";  // before the peer of a browser
+  constexpr std::string_view kConsole = Client::kConsolePrefix;
   std::string peer = full_peer.starts_with(kConsole) ? full_peer.substr(kConsole.size()) : full_peer;
   constexpr std::string_view kV4 = "ipv4:", kV6 = "ipv6:";
   const std::size_t port = peer.rfind(':');
